@@ -1,0 +1,189 @@
+"""Flat rules to regular expressions.
+
+Each kind (a rule with an example) becomes one expression with a named group for each leaf rule.
+The expressions use only what Rust's engine knows, so polars can run them, and they are anchored
+at both ends: a kind matches a whole message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from forensics.grammar.notation import (
+    Choice,
+    Definition,
+    GrammarError,
+    GrammarFile,
+    Literal,
+    Name,
+    Node,
+    Pattern,
+    Repeat,
+    Sequence,
+)
+
+COMMON = "common"
+"""The file whose definitions every other file may import."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One line kind, ready to match.
+
+    `groups` maps each group of `regex` to (field, terminal); a field that occurs twice in a rule
+    has two groups. `starts` are the texts one of which begins every match (empty: any), `needle`
+    is a text that every match contains.
+    """
+
+    name: str
+    file: str
+    example: str
+    priority: int
+    regex: str
+    groups: dict[str, tuple[str, str]]
+    starts: tuple[str, ...]
+    needle: str
+    weight: int
+    """Literal characters in the rule: of two kinds that match, the heavier one is meant."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Field name to terminal name."""
+        return dict(self.groups.values())
+
+
+def compile_files(files: Iterable[GrammarFile]) -> list[Kind]:
+    """Compile every kind of these files; definitions of `common.lark` are known everywhere."""
+    by_name = {file.name: file for file in files}
+    shared = by_name[COMMON].definitions if COMMON in by_name else {}
+    kinds = []
+    for file in by_name.values():
+        scope = {**shared, **file.definitions}
+        for definition in file.definitions.values():
+            if definition.example is not None:
+                kinds.append(compile_kind(definition, file.name, scope))
+    return kinds
+
+
+def compile_kind(rule: Definition, file: str, scope: Mapping[str, Definition]) -> Kind:
+    """Compile one rule.
+
+    Raises:
+        GrammarError: a name is not defined, or the rule is recursive.
+    """
+    writer = _Writer(scope)
+    try:
+        regex = writer.write(rule.body, (rule.name,))
+        starts, _ = _starts(rule.body, scope)
+    except GrammarError as error:
+        raise GrammarError(f"{file}.lark, rule {rule.name}: {error}") from error
+    needles = _required(rule.body, scope)
+    return Kind(
+        name=rule.name,
+        file=file,
+        example=rule.example or "",
+        priority=rule.priority,
+        regex=rf"^(?:{regex})$",
+        groups=writer.groups,
+        starts=() if "" in starts else tuple(sorted(starts)),
+        needle=max(needles, key=len, default=""),
+        weight=sum(map(len, needles)),
+    )
+
+
+def leaf_terminal(definition: Definition) -> str | None:
+    """The terminal of a leaf rule (a field), None for any other rule."""
+    body = definition.body
+    if isinstance(body, Name) and body.name.isupper() and not definition.name.isupper():
+        return body.name
+    return None
+
+
+@dataclass(slots=True)
+class _Writer:
+    scope: Mapping[str, Definition]
+    groups: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def write(self, node: Node, path: tuple[str, ...]) -> str:
+        match node:
+            case Literal(text, ignore_case):
+                escaped = _escape(text)
+                return f"(?i:{escaped})" if ignore_case else escaped
+            case Pattern(regex):
+                return f"(?:{regex})" if "|" in regex else regex
+            case Sequence(items):
+                return "".join(self.write(item, path) for item in items)
+            case Choice(items):
+                return "(?:" + "|".join(self.write(item, path) for item in items) + ")"
+            case Repeat(item, suffix):
+                return f"(?:{self.write(item, path)}){suffix}"
+            case Name(name):
+                return self.refer(name, path)
+
+    def refer(self, name: str, path: tuple[str, ...]) -> str:
+        if name in path:
+            raise GrammarError(f"{name} is recursive; flat rules cannot be")
+        definition = _resolve(name, self.scope)
+        body = self.write(definition.body, (*path, name))
+        if (terminal := leaf_terminal(definition)) is None:
+            return body
+        group, number = name, 2
+        while group in self.groups:
+            group, number = f"{name}__{number}", number + 1
+        self.groups[group] = (name, terminal)
+        return f"(?P<{group}>{body})"
+
+
+def _escape(text: str) -> str:
+    # re.escape would also escape characters that Rust's engine refuses to see escaped.
+    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+
+
+def _resolve(name: str, scope: Mapping[str, Definition]) -> Definition:
+    if (definition := scope.get(name)) is None:
+        raise GrammarError(f"{name} is not defined")
+    return definition
+
+
+def _starts(node: Node, scope: Mapping[str, Definition]) -> tuple[set[str], bool]:
+    """Texts that begin every match, and whether they are the whole of it."""
+    match node:
+        case Literal(text, False):
+            return {text}, True
+        case Literal() | Pattern():
+            return {""}, False
+        case Name(name):
+            return _starts(_resolve(name, scope).body, scope)
+        case Choice(items):
+            parts = [_starts(item, scope) for item in items]
+            return set().union(*(texts for texts, _ in parts)), all(whole for _, whole in parts)
+        case Repeat(item, "?"):
+            texts, whole = _starts(item, scope)
+            return texts | {""}, whole
+        case Repeat(item, suffix):
+            texts, _ = _starts(item, scope)
+            return (texts if suffix == "+" else texts | {""}), False
+        case Sequence(items):
+            heads: set[str] = {""}
+            for item in items:
+                texts, whole = _starts(item, scope)
+                heads = {head + text for head in heads for text in texts}
+                if not whole or len(heads) > 32:
+                    return heads, False
+            return heads, True
+
+
+def _required(node: Node, scope: Mapping[str, Definition]) -> list[str]:
+    """Literal texts that every match contains."""
+    match node:
+        case Literal(text, False):
+            return [text]
+        case Name(name):
+            return _required(_resolve(name, scope).body, scope)
+        case Repeat(item, "+"):
+            return _required(item, scope)
+        case Sequence(items):
+            return [text for item in items for text in _required(item, scope)]
+    return []
