@@ -1,0 +1,100 @@
+"""Removes secrets from what the tool prints: keys, tokens, passwords.
+
+A log carries whatever its launch carried, and reports get pasted into public threads, so every
+view passes every string through `redact` (or `redact_value` for nested data) as its last step.
+Applying it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+REDACTED = "[redacted]"
+"""Stands where a secret was."""
+
+_NAME = (
+    r"(?:[a-z0-9]+[_-])*(?:api[_-]?key|apikey|secret(?:[_-](?:access[_-])?key)?|passw(?:or)?d"
+    r"|passphrase|keyfile[_-]password|access[_-]token|auth[_-]token|hf[_-]token|session[_-]token"
+    r"|bearer[_-]token|hub[_-]token|github[_-]token|private[_-]key)"
+)
+_EMPTY = r"""(?:\\?["'])?(?:none|null|true|false|\[redacted\])(?![\w.-])"""
+_QUOTED = r"""\\?"(?:[^"\\]|\\[^"])+\\?"|\\?'(?:[^'\\]|\\[^'])+\\?'"""
+_BARE = r"""[^\s"'\\,;&)}\]|<>]+"""
+
+
+def _keep_quotes(match: re.Match[str]) -> str:
+    """Hides the value and leaves its quotes, so that JSON stays JSON."""
+    quote = re.match(r"""\\?["']|""", match[2])
+    mark = quote[0] if quote else ""
+    return f"{match[1]}{mark}{REDACTED}{mark}"
+
+
+_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # Vendors' own key shapes: OpenAI style, Hugging Face, GitHub, NVIDIA, Slack, Google, AWS, JWT.
+    (re.compile(r"(?<![\w-])sk-[A-Za-z0-9_-]{6,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{8,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-)\w{10,}"), REDACTED),
+    (re.compile(r"(?<![\w-])(?:nvapi-|xox[abprs]-|AIza)[A-Za-z0-9_-]{10,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])A(?:KIA|SIA)[0-9A-Z]{12,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), REDACTED),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|$)", re.S), REDACTED),
+    # Headers, URLs with a user's password or a signature.
+    (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[\w.~+/-]*[\d=.~+/])[\w.~+/-]{6,}=*"), rf"\1\2{REDACTED}"),
+    (re.compile(r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:\w+\s+)?)"
+                r"(?!\[redacted\]|\w+\s+\[redacted\])[\w.~+/=-]{6,}"),
+     rf"\1{REDACTED}"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@'\"]*:[^\s/@'\"]+@"), rf"\1{REDACTED}@"),
+    (re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|sig|signature|token|key)=)[^\s&'\"]+"), rf"\1{REDACTED}"),
+    # name=value, "name": "value", --name value, for names that hold secrets.
+    (re.compile(rf"""(?i)(?<![a-z0-9])({_NAME}\\?["']?\s*[:=]\s*)(?!\s*{_EMPTY})({_QUOTED}|{_BARE})"""),
+     _keep_quotes),
+    (re.compile(rf"""(?i)(--{_NAME}(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
+     _keep_quotes),
+)  # fmt: skip
+
+_SECRET_NAME = re.compile(rf"(?i)-*{_NAME}$|.*_token$")
+_HINT = re.compile(
+    r"(?i)sk-|hf_|gh[pousr]_|github_pat|glpat-|nvapi-|xox|aiza|a[ks]ia|eyj|private key|bearer|basic"
+    r"|authorization|://|[?&]|key|secret|passw|passphrase|token"
+)
+_NOT_SECRET_TOKENS = re.compile(r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio)_token$")
+
+
+def redact(text: str) -> str:
+    """The text without its secrets."""
+    if not _HINT.search(text):
+        return text
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a flag, variable or key of this name holds a secret: `api_key`, `HF_TOKEN`."""
+    return bool(_SECRET_NAME.match(name)) and not _NOT_SECRET_TOKENS.search(name)
+
+
+def redact_argv(argv: list[str]) -> list[str]:
+    """An argument list without the values of its secret options."""
+    result: list[str] = []
+    secret_next = False
+    for argument in argv:
+        result.append(REDACTED if secret_next else redact(argument))
+        secret_next = argument.startswith("--") and is_secret_name(argument)
+    return result
+
+
+def redact_value(value: Any, name: str = "") -> Any:
+    """Nested data without its secrets; `name` is the key that holds it."""
+    if isinstance(value, dict):
+        return {redact(str(key)): redact_value(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        strings = [item for item in value if isinstance(item, str)]
+        if len(strings) == len(value) and not is_secret_name(name):
+            return redact_argv(strings)
+        return [redact_value(item, name) for item in value]
+    if is_secret_name(name) and value not in (None, "", True, False):
+        return REDACTED
+    return redact(value) if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""What people and programs see: each view draws a diagnosis, none computes."""

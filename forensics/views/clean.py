@@ -1,0 +1,60 @@
+"""Makes text of a log safe to show: no terminal escapes, no hidden characters, no secrets.
+
+A log is untrusted input. Its text may carry escape sequences that rewrite the screen or
+characters that reverse the reading order; every view shows it through `one_line` or `clean`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from forensics.redact import redact
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC: titles, links, clipboard
+    r"|\x1b[@-Z\\^_=>78]"
+)
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, invisible
+    "\ud800-\udfff]"  # lone surrogates: undecodable bytes
+)
+_SPACES = re.compile(r"\s+")
+
+
+def clean(text: str) -> str:
+    """The text without escapes, controls and secrets; newlines stay, tabs become spaces."""
+    text = _CONTROLS.sub("", _ESCAPES.sub("", text)).replace("\t", "    ")
+    return redact(text)
+
+
+def one_line(text: str) -> str:
+    """The text as one clean line: every run of white space is one space."""
+    return _SPACES.sub(" ", clean(text)).strip()
+
+
+def window(text: str, width: int, keys: Sequence[str] = ()) -> str:
+    """At most `width` characters of a line, around the part that holds most of the `keys`."""
+    if len(text) <= width:
+        return text
+    hits = sorted({match.start() for key in keys for match in re.finditer(re.escape(key), text)})
+    room = max(width - 6, 1)
+    start = max(hits, key=lambda at: (sum(at <= hit < at + room for hit in hits), -at), default=0)
+    if start + 12 < room:
+        start = 0
+    else:
+        start = _word_start(text, max(start - min(24, room // 4), 0))
+    head = "... " if start else ""
+    tail = text[start : start + width - len(head)]
+    if start + len(tail) >= len(text):
+        return head + tail
+    cut = tail[:-4].rsplit(" ", 1)[0] if " " in tail[width // 2 : -4] else tail[:-4]
+    return f"{head}{cut} ..."
+
+
+def _word_start(text: str, at: int) -> int:
+    """The start of the first word at or after a position that is not far from it."""
+    space = text.find(" ", at, at + 16)
+    return at if space < 0 or at == 0 else space + 1
