@@ -15,7 +15,7 @@ REDACTED = "[redacted]"
 """Stands where a secret was."""
 
 _NAME = (
-    r"(?:[a-z0-9]+[_-])*(?:api[_-]?key|apikey|secret(?:[_-](?:access[_-])?key)?|passw(?:or)?d"
+    r"(?:api[_-]?key|apikey|secret(?:[_-](?:access[_-])?key)?|passw(?:or)?d"
     r"|passphrase|keyfile[_-]password|access[_-]token|auth[_-]token|hf[_-]token|session[_-]token"
     r"|bearer[_-]token|hub[_-]token|github[_-]token|private[_-]key)"
 )
@@ -39,22 +39,26 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"(?<![\w-])(?:nvapi-|xox[abprs]-|AIza)[A-Za-z0-9_-]{10,}"), REDACTED),
     (re.compile(r"(?<![A-Za-z0-9])A(?:KIA|SIA)[0-9A-Z]{12,}"), REDACTED),
     (re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), REDACTED),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|$)", re.S), REDACTED),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|$)", re.S),
+     REDACTED),
     # Headers, URLs with a user's password or a signature.
-    (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[\w.~+/-]*[\d=.~+/])[\w.~+/-]{6,}=*"), rf"\1\2{REDACTED}"),
+    (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[\w.~+/-]*[\d=.~+/])[\w.~+/-]{6,}=*"),
+     rf"\1\2{REDACTED}"),
     (re.compile(r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:\w+\s+)?)"
                 r"(?!\[redacted\]|\w+\s+\[redacted\])[\w.~+/=-]{6,}"),
      rf"\1{REDACTED}"),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@'\"]*:[^\s/@'\"]+@"), rf"\1{REDACTED}@"),
-    (re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|sig|signature|token|key)=)[^\s&'\"]+"), rf"\1{REDACTED}"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/@'\"]{0,200}:[^\s/@'\"]{1,200}@"),
+     rf"\1{REDACTED}@"),
+    (re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|sig|signature|token|key)=)[^\s&'\"]+"),
+     rf"\1{REDACTED}"),
     # name=value, "name": "value", --name value, for names that hold secrets.
     (re.compile(rf"""(?i)(?<![a-z0-9])({_NAME}\\?["']?\s*[:=]\s*)(?!\s*{_EMPTY})({_QUOTED}|{_BARE})"""),
      _keep_quotes),
-    (re.compile(rf"""(?i)(--{_NAME}(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
+    (re.compile(rf"""(?i)(--[\w-]{{0,40}}?{_NAME}(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
      _keep_quotes),
 )  # fmt: skip
 
-_SECRET_NAME = re.compile(rf"(?i)-*{_NAME}$|.*_token$")
+_SECRET_NAME = re.compile(rf"(?i)(?:.*[_-])?{_NAME}$|.*_token$")
 _HINT = re.compile(
     r"(?i)sk-|hf_|gh[pousr]_|github_pat|glpat-|nvapi-|xox|aiza|a[ks]ia|eyj|private key|bearer|basic"
     r"|authorization|://|[?&]|key|secret|passw|passphrase|token"

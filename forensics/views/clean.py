@@ -42,10 +42,7 @@ def window(text: str, width: int, keys: Sequence[str] = ()) -> str:
     hits = sorted({match.start() for key in keys for match in re.finditer(re.escape(key), text)})
     room = max(width - 6, 1)
     start = max(hits, key=lambda at: (sum(at <= hit < at + room for hit in hits), -at), default=0)
-    if start + 12 < room:
-        start = 0
-    else:
-        start = _word_start(text, max(start - min(24, room // 4), 0))
+    start = 0 if start + 12 < room else _word_start(text, max(start - min(24, room // 4), 0))
     head = "... " if start else ""
     tail = text[start : start + width - len(head)]
     if start + len(tail) >= len(text):
