@@ -1,0 +1,88 @@
+"""The terminal view: the verdict first, then cause, memory, change, risks, timeline.
+
+Every section is one module; `Page` lays out the lines. Nothing from a log is read as markup.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from forensics.diagnosis import Diagnosis, RunReport
+from forensics.views.terminal.cause import draw_failure, draw_finding
+from forensics.views.terminal.footer import draw_footer
+from forensics.views.terminal.memory import draw_memory
+from forensics.views.terminal.others import (
+    draw_echoes,
+    draw_precursors,
+    draw_risks,
+    draw_skipped,
+)
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.remedy import draw_change, draw_command
+from forensics.views.terminal.timeline import draw_timeline
+from forensics.views.terminal.verdict import draw_verdict, main_finding
+from forensics.views.terminal.words import Places
+
+__all__ = ["MAX_WIDTH", "draw", "draw_run", "show"]
+
+MAX_WIDTH = 100
+"""Text is not set wider than this, however wide the terminal."""
+
+
+def show(
+    diagnosis: Diagnosis, console: Console, *, verbose: bool = False, quiet: bool = False
+) -> None:
+    """Prints a diagnosis; quiet prints the verdicts alone."""
+    page = Page(console, min(console.width, MAX_WIDTH))
+    draw(page, diagnosis, verbose=verbose, quiet=quiet)
+    page.show()
+
+
+def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Draws every run: the last that failed, else the last, in full, the others in brief."""
+    reports = diagnosis.reports
+    full = _in_full(reports)
+    places = Places(source.path for source in diagnosis.incident.sources)
+    if full is None:
+        page.paragraph("No launch was found in the input.", indent=0)
+    elif len(reports) > 1:
+        found = f"{len(reports)} launches found; run {full.run.number} is drawn in full."
+        page.paragraph(found, indent=0)
+        page.blank()
+        for report in reports:
+            draw_verdict(page, report, f"Run {report.run.number}")
+    else:
+        draw_verdict(page, full)
+    if quiet:
+        return
+    if full:
+        draw_run(page, full, places, verbose)
+    draw_footer(page, diagnosis)
+
+
+def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> None:
+    """The sections of one run."""
+    main = main_finding(report)
+    if main:
+        draw_finding(page, main, places, verbose)
+    else:
+        draw_failure(page, report)
+    draw_memory(page, report)
+    if main:
+        draw_change(page, report, main, verbose)
+        draw_command(page, report)
+    others = [finding for finding in report.findings if finding is not main]
+    early = [finding for finding in others if finding.role == "precursor" and main]
+    echoes = [finding for finding in others if finding.role == "consequence"]
+    rest = [finding for finding in others if finding not in early and finding not in echoes]
+    draw_precursors(page, early, places)
+    draw_echoes(page, echoes, places)
+    draw_risks(page, rest, places, verbose, "Standing risks" if main else "Findings")
+    draw_timeline(page, report, places)
+    if verbose:
+        draw_skipped(page, report)
+
+
+def _in_full(reports: list[RunReport]) -> RunReport | None:
+    bad = [report for report in reports if report.run.outcome in ("failed", "hung", "degraded")]
+    return bad[-1] if bad else reports[-1] if reports else None

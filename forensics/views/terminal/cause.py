@@ -1,0 +1,85 @@
+"""A finding in full: what it is, the arithmetic, and the lines that prove it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from forensics.diagnosis import RunReport
+from forensics.findings import Evidence, Finding
+from forensics.views.clean import one_line, window
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.words import Places
+
+_MOST_LINES = 6
+_PREFIX = re.compile(r"^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]]*\]\s*")
+_FIGURES = re.compile(r"\d+\.\d+|\b\d{2,}\b|'[\w./-]+'|\b\w+(?:Error|Exception)\b")
+_ERROR = re.compile(r"\b[\w.]*(?:Error|Exception)\b")
+
+
+@dataclass
+class _Line:
+    """An evidence line and how many others read the same."""
+
+    evidence: Evidence
+    text: str
+    alike: int = 0
+
+
+def draw_finding(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
+    """The section of the cause."""
+    page.heading("Cause", _attributes(finding))
+    if finding.explanation:
+        page.paragraph(finding.explanation)
+        page.blank()
+    draw_evidence(page, finding, places, verbose)
+
+
+def draw_failure(page: Page, report: RunReport) -> None:
+    """The first failure of a run whose cause no rule knows: where to begin reading."""
+    if not report.run.failures:
+        return
+    failure = report.run.failures[0]
+    page.heading("First failure", "the place to begin reading")
+    text = one_line(failure.event.text)
+    if failure.traceback and failure.traceback.chain:
+        raised = failure.traceback.cause
+        text = one_line(f"{raised.type}: {raised.message}")
+        if raised.frames:
+            text += f"  ({one_line(raised.frames[-1].short)})"
+    page.item(f"line {failure.line}", text, label_style="cyan")
+
+
+def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
+    """The evidence lines of a finding; lines that differ in their rank alone are one."""
+    lines = _fold(finding.evidence)
+    shown = lines if verbose else lines[:_MOST_LINES]
+    keys = _FIGURES.findall(f"{finding.title} {finding.explanation}")
+    places_shown = [places.at(line.evidence) for line in shown]
+    label_width = max((Text(place).cell_len for place in places_shown), default=0)
+    for line, place in zip(shown, places_shown, strict=True):
+        tail = f"  (and {line.alike} alike)" if line.alike else ""
+        room = page.width - label_width - 4 - len(tail)
+        words = [*keys, *_ERROR.findall(line.text)]
+        text = line.text if verbose else window(line.text, room, words)
+        body = Text(text).append(tail, style="dim")
+        page.item(place.ljust(label_width), body, label_style="cyan")
+    if len(lines) > len(shown):
+        page.paragraph(f"... {len(lines) - len(shown)} more (-v)", style="dim")
+
+
+def _attributes(finding: Finding) -> str:
+    rank = f", {finding.rank}" if finding.rank else ""
+    return f"{finding.rule}, {finding.severity}, confidence {finding.confidence}{rank}"
+
+
+def _fold(evidence: list[Evidence]) -> list[_Line]:
+    """The lines in order, without their log prefix; repeats counted."""
+    lines: dict[tuple[str, str], _Line] = {}
+    for item in evidence:
+        text = _PREFIX.sub("", one_line(item.text))
+        known = lines.setdefault((item.source, text), _Line(item, text, -1))
+        known.alike += 1
+    return list(lines.values())

@@ -1,0 +1,32 @@
+"""What was read and how much of it was understood."""
+
+from __future__ import annotations
+
+from forensics.diagnosis import Diagnosis
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.words import count, percent
+
+LOW_SHARE = 0.8
+"""Below this recognised share the reader is told how to see what was not understood."""
+
+
+def draw_footer(page: Page, diagnosis: Diagnosis) -> None:
+    """The coverage line, with what the reader of the input had to say."""
+    coverage, sources = diagnosis.coverage, diagnosis.incident.sources
+    page.blank()
+    what = sources[0].path if len(sources) == 1 else count(len(sources), "source")
+    share = percent(coverage.recognised, coverage.lines)
+    parts = [f"{count(coverage.lines, 'line')}, {share} recognised"]
+    if coverage.ranks:
+        parts.append(count(len(coverage.ranks), "rank"))
+    if coverage.release:
+        parts.append(f"sglang {coverage.release}")
+    page.paragraph(f"Read {what}: {'; '.join(parts)}.", indent=0, style="dim")
+    for source in sources:
+        if source.notice:
+            page.item("Notice:", f"{source.path}: {source.notice}", indent=0, label_style="yellow")
+    for skipped in coverage.skipped:
+        page.item("Not read:", skipped, indent=0, label_style="yellow")
+    if coverage.lines and coverage.share < LOW_SHARE:
+        hint = "`forensics coverage` shows the lines that no rule knows."
+        page.paragraph(hint, indent=0, style="dim")

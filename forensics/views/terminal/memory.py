@@ -1,0 +1,127 @@
+"""The memory ledger as bars, one for each set of ranks that are alike.
+
+The bar is made of plain characters, so that it reads without colour and survives a paste.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from forensics.diagnosis import RunReport
+from forensics.findings import MemoryRow
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.words import PHASE, fold_ranks
+
+ALIKE_GIB = 0.05
+"""Ranks whose figures differ by no more than this are drawn as one."""
+
+_PARTS = (
+    ("#", "weights", "weights_gib", "blue"),
+    ("=", "KV pool", "kv_pool_gib", "magenta"),
+    ("+", "graphs", "graphs_gib", "cyan"),
+    ("~", "other", "other_gib", "yellow"),
+    (".", "free", "free_gib", "green"),
+)
+_UNKNOWN = "?"
+_MOST_GROUPS = 6
+
+
+@dataclass
+class _Group:
+    row: MemoryRow
+    tags: list[str]
+
+
+def draw_memory(page: Page, report: RunReport) -> None:
+    """The section on memory; nothing where the log has no figures."""
+    groups = _groups(report)
+    if not groups:
+        return
+    phases = list(dict.fromkeys(group.row.phase for group in groups))
+    note = ", ".join(PHASE.get(phase, phase) for phase in phases)
+    page.heading("Memory", f"GiB per GPU, last figures of: {note}")
+    for group in groups[:_MOST_GROUPS]:
+        _draw_group(page, group, with_phase=len(phases) > 1)
+    if len(groups) > _MOST_GROUPS:
+        page.paragraph(f"... {len(groups) - _MOST_GROUPS} more", style="dim")
+
+
+def _groups(report: RunReport) -> list[_Group]:
+    """The last row of each rank up to the phase of the run, folded where alike."""
+    rows = [row for row in report.run.memory if _has_figures(row)]
+    of_phase = [row for row in rows if row.phase == report.run.phase]
+    last: dict[tuple[str, str], MemoryRow] = {}
+    for row in of_phase if report.run.outcome == "failed" and of_phase else rows:
+        last[row.source, row.rank] = row
+    order = {tag: number for number, tag in enumerate(report.run.tags)}
+    groups: list[_Group] = []
+    for row in sorted(last.values(), key=lambda row: (row.source, order.get(row.rank, 0))):
+        group = next((group for group in groups if _alike(group.row, row)), None)
+        if group:
+            group.tags.append(row.rank)
+        else:
+            groups.append(_Group(row, [row.rank]))
+    return groups
+
+
+def _has_figures(row: MemoryRow) -> bool:
+    return any(getattr(row, field) is not None for _, _, field, _ in _PARTS)
+
+
+def _alike(one: MemoryRow, two: MemoryRow) -> bool:
+    fields = ["total_gib", *(field for _, _, field, _ in _PARTS)]
+    for field in fields:
+        first, second = getattr(one, field), getattr(two, field)
+        if (first is None) != (second is None):
+            return False
+        if first is not None and abs(first - second) > ALIKE_GIB:
+            return False
+    return one.phase == two.phase and one.source == two.source
+
+
+def _draw_group(page: Page, group: _Group, with_phase: bool) -> None:
+    row = group.row
+    title = Text("  ").append(fold_ranks(group.tags), style="bold")
+    if len(group.tags) > 1:
+        title.append(f"  {len(group.tags)} ranks alike")
+    if with_phase:
+        title.append(f"  ({PHASE.get(row.phase, row.phase)})", style="dim")
+    page.raw(title)
+    known = [(mark, name, getattr(row, field), style) for mark, name, field, style in _PARTS]
+    sizes = [max(size or 0.0, 0.0) for _, _, size, _ in known]
+    total = max(row.total_gib or 0.0, sum(sizes))
+    marks = [mark for mark, *_ in known] + [_UNKNOWN]
+    styles = [style for *_, style in known] + ["dim"]
+    rest = total - sum(sizes)
+    cells = _cells([*sizes, rest if rest > ALIKE_GIB else 0.0], page.width - 14)
+    bar = Text("  [")
+    for mark, style, number in zip(marks, styles, cells, strict=True):
+        bar.append(mark * number, style=style)
+    of = "" if row.total_gib else " known"
+    page.raw(bar.append(f"] {total:.2f}{of}"))
+    legend = [(mark, name, size, style) for mark, name, size, style in known if size is not None]
+    if rest > ALIKE_GIB:
+        legend.append((_UNKNOWN, "not told", rest, "dim"))
+    page.paragraph(_legend(legend))
+
+
+def _legend(parts: list[tuple[str, str, float, str]]) -> Text:
+    text = Text()
+    for number, (mark, name, size, style) in enumerate(parts):
+        text.append("   " if number else "")
+        text.append(mark, style=style).append(
+            f"\N{NO-BREAK SPACE}{name} {size:.2f}".replace(" ", "\xa0")
+        )
+    return text
+
+
+def _cells(sizes: list[float], width: int) -> list[int]:
+    """Cells for each size: proportional, at least one for what is not zero, `width` in all."""
+    total = sum(sizes)
+    if total <= 0:
+        return [0] * len(sizes)
+    cells = [max(round(size / total * width), 1) if size > 0 else 0 for size in sizes]
+    cells[cells.index(max(cells))] += width - sum(cells)
+    return cells

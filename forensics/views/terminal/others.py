@@ -1,0 +1,71 @@
+"""What stands beside the cause: earlier signs, echoes, standing risks, rules that were skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from forensics.diagnosis import RunReport
+from forensics.findings import Finding
+from forensics.views.clean import one_line
+from forensics.views.terminal.cause import draw_evidence
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.remedy import phrase
+from forensics.views.terminal.words import SEVERITY_STYLE, Places, count, duration
+
+_MOST_ECHOES = 4
+_MOST_RISKS = 5
+
+
+def draw_precursors(page: Page, findings: Sequence[Finding], places: Places) -> None:
+    """What could be known before the failure, and the time that would have given."""
+    if not findings:
+        return
+    page.heading("Known earlier")
+    for finding in findings:
+        lead = ""
+        if finding.lead_s is not None and finding.lead_s > 0:
+            lead = f"{duration(finding.lead_s)} before the crash: "
+        text = Text(lead, style="bold").append(one_line(finding.title), style="not bold")
+        page.item(places.at(finding.known_at), text, label_style="cyan")
+
+
+def draw_echoes(page: Page, findings: Sequence[Finding], places: Places) -> None:
+    """Consequences in one line: they are not what to mend."""
+    if not findings:
+        return
+    page.heading("Echoes", "they follow from the cause")
+    shown = [f"{finding.rank or finding.rule} {places.at(finding.first)}" for finding in findings]
+    more = f", {len(shown) - _MOST_ECHOES} more" if len(shown) > _MOST_ECHOES else ""
+    page.paragraph(", ".join(shown[:_MOST_ECHOES]) + more)
+
+
+def draw_risks(
+    page: Page, findings: Sequence[Finding], places: Places, verbose: bool, title: str
+) -> None:
+    """Findings that did not break this run, one item each, with the first thing to do."""
+    if not findings:
+        return
+    page.heading(title)
+    shown = findings if verbose else findings[:_MOST_RISKS]
+    for finding in shown:
+        label = "note" if finding.severity == "info" else finding.severity
+        text = Text(one_line(finding.title)).append(f"  {places.at(finding.first)}", style="cyan")
+        page.item(label.ljust(8), text, label_style=SEVERITY_STYLE[finding.severity])
+        if finding.remedies:
+            page.item("Fix:", phrase(finding.remedies[0]), indent=12, label_style="dim")
+        if verbose:
+            page.paragraph(finding.explanation, indent=12)
+            draw_evidence(page, finding, places, verbose)
+    if len(findings) > len(shown):
+        page.paragraph(f"... {len(findings) - len(shown)} more (-v)", style="dim")
+
+
+def draw_skipped(page: Page, report: RunReport) -> None:
+    """The rules that could not judge, and why."""
+    if not report.skipped:
+        return
+    page.heading("Not judged", count(len(report.skipped), "rule"))
+    for skipped in report.skipped:
+        page.item(skipped.rule, skipped.because)

@@ -1,0 +1,81 @@
+"""The verdict: how the run ended and what to do, in a sentence each."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from forensics.diagnosis import RunReport
+from forensics.findings import Finding
+from forensics.views.clean import one_line
+from forensics.views.terminal.page import Page
+from forensics.views.terminal.remedy import phrase
+from forensics.views.terminal.words import DOING, count, duration
+
+_BAD = {"failed": "FAILED", "hung": "HUNG", "degraded": "DEGRADED"}
+_GOOD = {
+    "ready": "READY",
+    "serving": "SERVING",
+    "stopped": "STOPPED in good order",
+    "unknown": "UNFINISHED",
+}
+
+
+def draw_verdict(page: Page, report: RunReport, label: str = "") -> None:
+    """What happened, and the fix."""
+    word, style, rest = _sentence(report)
+    sentence = Text(one_line(word), style=style).append(one_line(rest), style="not bold default")
+    finding = main_finding(report)
+    fix = f"{phrase(finding.remedies[0])}." if finding and finding.remedies else ""
+    if label:
+        page.item(label, sentence, indent=0, label_style="bold")
+    else:
+        page.paragraph(sentence, indent=0)
+    if fix:
+        indent = len(label) + 2 if label else 0
+        page.item(
+            "Fix:", Text(one_line(fix), style="bold"), indent=indent, label_style="bold green"
+        )
+
+
+def main_finding(report: RunReport) -> Finding | None:
+    """The root cause, else the first critical finding that is no echo."""
+    critical = (
+        finding
+        for finding in report.findings
+        if finding.severity == "critical" and finding.role != "consequence"
+    )
+    return report.root_cause or next(critical, None)
+
+
+def _sentence(report: RunReport) -> tuple[str, str, str]:
+    """The word, its style and the rest of the sentence."""
+    run, cause = report.run, report.root_cause
+    doing = DOING.get(run.phase, run.phase)
+    if run.outcome in _BAD:
+        if cause is None:
+            return _BAD[run.outcome], "bold red", f" while {doing}; no rule knows the cause."
+        return _BAD[run.outcome], "bold red", f" while {doing}: {_ended(cause.title)}"
+    main = main_finding(report)
+    if main:
+        first = _ended(main.title)
+        if run.outcome == "unknown":
+            return "ABOUT TO FAIL", "bold red", f" ({doing}): {first}"
+        return _GOOD.get(run.outcome, "DONE"), "bold yellow", f", but: {first}"
+    if run.outcome == "unknown":
+        return "UNFINISHED", "bold yellow", f": the log ends while {doing}. {_summary(report)}"
+    took = ""
+    if run.ready and run.ready.time and run.started_at and run.outcome != "stopped":
+        took = f" after {duration((run.ready.time - run.started_at).total_seconds())}"
+        took = took if run.outcome == "ready" else f", ready{took}"
+    return _GOOD.get(run.outcome, "DONE"), "bold green", f"{took}. {_summary(report)}"
+
+
+def _summary(report: RunReport) -> str:
+    warnings = [finding for finding in report.findings if finding.severity == "warning"]
+    if not warnings:
+        return "No problem found."
+    return f"{count(len(warnings), 'warning')}, first: {_ended(warnings[0].title)}"
+
+
+def _ended(title: str) -> str:
+    return title if title.endswith((".", "!", "?")) else f"{title}."
