@@ -1,0 +1,1 @@
+"""Where log lines come from: sources, blocks of whole lines, and the wrappers around lines."""

@@ -1,0 +1,169 @@
+r"""Blocks of whole lines out of bytes that come in any portions.
+
+Lines are counted by `\n` alone, as `sed -n` and editors do; `\r` is left in the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+from forensics.reading.encodings import encoding_of
+
+MAX_LINE_BYTES = 64 << 20
+KEPT_LINE_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Block:
+    """Whole lines in valid UTF-8; only the last line of a source may lack its newline.
+
+    `offset` is the place of the first byte in the (decompressed) stream; for UTF-16 it counts the
+    bytes as UTF-8. Offsets inside the block hold only if it was not `repaired`.
+    """
+
+    first_line: int
+    data: bytes
+    offset: int
+    repaired: bool = False
+    """Bytes were replaced: invalid UTF-8, another encoding, or a line cut for its length."""
+
+    def lines(self) -> list[str]:
+        """The lines as text, without their newlines."""
+        lines = self.data.decode().split("\n")
+        if not lines[-1]:
+            lines.pop()
+        return lines
+
+
+class LineCutter:
+    """Turns portions of bytes into blocks; how the bytes are portioned never changes the lines.
+
+    A line longer than `max_line_bytes` keeps its first `kept_line_bytes`, and `notices` says so.
+    """
+
+    def __init__(
+        self,
+        *,
+        notices: list[str] | None = None,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        kept_line_bytes: int = KEPT_LINE_BYTES,
+    ) -> None:
+        self.lines = 0
+        """Lines delivered so far."""
+        self._notices = notices
+        self._max = max_line_bytes
+        self._kept = kept_line_bytes
+        self._head: bytearray | None = bytearray()
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._offset = 0
+        self._open: list[bytes] = []
+        self._open_bytes = 0
+
+    def feed(self, data: bytes) -> Block | None:
+        """Take more bytes; returns the lines that they complete, if any."""
+        if self._head is not None:
+            self._head += data
+            data = self._begin(final=False)
+        if self._decoder is not None:
+            data = self._decoder.decode(data).encode()
+        return self._cut(data)
+
+    def flush(self) -> Block | None:
+        """End of the input: returns what is left, a last line without newline included."""
+        data = self._begin(final=True) if self._head is not None else b""
+        if self._decoder is not None:
+            data = self._decoder.decode(data, final=True).encode()
+        return self._cut(data, final=True)
+
+    def _begin(self, *, final: bool) -> bytes:
+        """Settle the encoding as soon as the first bytes tell it; until then nothing goes on."""
+        head = bytes(self._head or b"")
+        known = encoding_of(head, final=final)
+        if known is None:
+            return b""
+        encoding, bom_bytes = known
+        if encoding != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        else:
+            self._offset = bom_bytes
+        self._head = None
+        return head[bom_bytes:]
+
+    def _cut(self, data: bytes, *, final: bool = False) -> Block | None:
+        complete: list[bytes] = []
+        raw_bytes = 0
+        # No slice is longer than a line may be, so only a line that spans slices can be too long.
+        for start in range(0, len(data), self._max):
+            part = data if len(data) <= self._max else data[start : start + self._max]
+            raw_bytes += self._cut_part(part, complete)
+        if final and self._open:
+            raw_bytes += self._open_bytes
+            complete.append(self._close_line(complete))
+        return self._block(complete, raw_bytes) if complete else None
+
+    def _cut_part(self, part: bytes, complete: list[bytes]) -> int:
+        """Move the whole lines of `part` to `complete`; returns how many raw bytes they took."""
+        end = part.rfind(b"\n") + 1
+        if not end:
+            self._hold(part)
+            return 0
+        raw_bytes = self._open_bytes + end
+        begin = 0
+        if self._open:
+            begin = part.find(b"\n") + 1
+            self._hold(part[:begin])
+            complete.append(self._close_line(complete, newline=b"\n"))
+        if begin < end:
+            complete.append(part[begin:end] if begin or end < len(part) else part)
+        if end < len(part):
+            self._hold(part[end:])
+        return raw_bytes
+
+    def _hold(self, part: bytes) -> None:
+        """Keep part of an unfinished line; of a line too long only its beginning."""
+        within = self._open_bytes <= self._max
+        self._open_bytes += len(part)
+        if within:
+            self._open.append(part)
+            if self._open_bytes > self._max:
+                self._open = [b"".join(self._open)[: self._kept]]
+
+    def _close_line(self, before: list[bytes], newline: bytes = b"") -> bytes:
+        line = b"".join(self._open)
+        if self._open_bytes > self._max:
+            line = line.decode("utf-8", "ignore").encode().removesuffix(b"\n") + newline
+            if self._notices is not None:
+                number = self.lines + 1 + sum(done.count(b"\n") for done in before)
+                self._notices.append(
+                    f"line {number} is {self._open_bytes >> 20} MiB long: "
+                    f"only its first {self._kept >> 10} KiB were kept"
+                )
+        self._open = []
+        self._open_bytes = 0
+        return line
+
+    def _block(self, complete: list[bytes], raw_bytes: int) -> Block:
+        data = complete[0] if len(complete) == 1 else b"".join(complete)
+        size = len(data)
+        data, repaired = _valid(data)
+        block = Block(
+            self.lines + 1,
+            data,
+            self._offset,
+            repaired or size != raw_bytes or self._decoder is not None,
+        )
+        self.lines += data.count(b"\n") + (not data.endswith(b"\n"))
+        self._offset += raw_bytes
+        return block
+
+
+def _valid(data: bytes) -> tuple[bytes, bool]:
+    """The data in valid UTF-8, and whether that took a repair."""
+    if data.isascii():
+        return data, False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace").encode(), True
+    return data, False
