@@ -22,6 +22,8 @@ _CONTROLS = re.compile(
     "\ud800-\udfff]"  # lone surrogates: undecodable bytes
 )
 _SPACES = re.compile(r"\s+")
+_LEAD = 14
+"""Characters shown before the first key, so that its words are read with it."""
 
 
 def clean(text: str) -> str:
@@ -39,10 +41,16 @@ def window(text: str, width: int, keys: Sequence[str] = ()) -> str:
     """At most `width` characters of a line, around the part that holds most of the `keys`."""
     if len(text) <= width:
         return text
-    hits = sorted({match.start() for key in keys for match in re.finditer(re.escape(key), text)})
-    room = max(width - 6, 1)
-    start = max(hits, key=lambda at: (sum(at <= hit < at + room for hit in hits), -at), default=0)
-    start = 0 if start + 12 < room else _word_start(text, max(start - min(24, room // 4), 0))
+    hits = {key: [m.start() for m in re.finditer(re.escape(key), text)] for key in set(keys)}
+    room = max(width - 8, 1)
+
+    def held(start: int) -> int:
+        return sum(any(start <= at < start + room for at in places) for places in hits.values())
+
+    starts = [_word_start(text, max(at - _LEAD, 0)) for places in hits.values() for at in places]
+    start = max([0, *sorted(starts)], key=held)
+    if start > len(text) - (width - 4):
+        start = _word_start(text, len(text) - (width - 4))
     head = "... " if start else ""
     tail = text[start : start + width - len(head)]
     if start + len(tail) >= len(text):
@@ -53,5 +61,5 @@ def window(text: str, width: int, keys: Sequence[str] = ()) -> str:
 
 def _word_start(text: str, at: int) -> int:
     """The start of the first word at or after a position that is not far from it."""
-    space = text.find(" ", at, at + 16)
+    space = text.find(" ", at, at + _LEAD)
     return at if space < 0 or at == 0 else space + 1

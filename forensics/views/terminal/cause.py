@@ -14,6 +14,8 @@ from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import Places
 
 _MOST_LINES = 6
+_ROWS = 2
+_WRAP_LOSS = 14
 _PREFIX = re.compile(r"^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]]*\]\s*")
 _FIGURES = re.compile(r"\d+\.\d+|\b\d{2,}\b|'[\w./-]+'|\b\w+(?:Error|Exception)\b")
 _ERROR = re.compile(r"\b[\w.]*(?:Error|Exception)\b")
@@ -30,7 +32,7 @@ class _Line:
 
 def draw_finding(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
     """The section of the cause."""
-    page.heading("Cause", _attributes(finding))
+    page.heading("Cause" if finding.role == "root_cause" else "Finding", _attributes(finding))
     if finding.explanation:
         page.paragraph(finding.explanation)
         page.blank()
@@ -61,7 +63,7 @@ def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -
     label_width = max((Text(place).cell_len for place in places_shown), default=0)
     for line, place in zip(shown, places_shown, strict=True):
         tail = f"  (and {line.alike} alike)" if line.alike else ""
-        room = page.width - label_width - 4 - len(tail)
+        room = _ROWS * (page.width - label_width - 4) - len(tail) - _WRAP_LOSS
         words = [*keys, *_ERROR.findall(line.text)]
         text = line.text if verbose else window(line.text, room, words)
         body = Text(text).append(tail, style="dim")
@@ -71,8 +73,8 @@ def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -
 
 
 def _attributes(finding: Finding) -> str:
-    rank = f", {finding.rank}" if finding.rank else ""
-    return f"{finding.rule}, {finding.severity}, confidence {finding.confidence}{rank}"
+    rank = f" on {finding.rank}" if finding.rank else ""
+    return f"{finding.rule}{rank}; {finding.severity}, confidence {finding.confidence}"
 
 
 def _fold(evidence: list[Evidence]) -> list[_Line]:

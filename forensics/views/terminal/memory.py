@@ -12,7 +12,7 @@ from rich.text import Text
 from forensics.diagnosis import RunReport
 from forensics.findings import MemoryRow
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import PHASE, fold_ranks
+from forensics.views.terminal.words import DOING, PHASE, fold_ranks
 
 ALIKE_GIB = 0.05
 """Ranks whose figures differ by no more than this are drawn as one."""
@@ -40,8 +40,8 @@ def draw_memory(page: Page, report: RunReport) -> None:
     if not groups:
         return
     phases = list(dict.fromkeys(group.row.phase for group in groups))
-    note = ", ".join(PHASE.get(phase, phase) for phase in phases)
-    page.heading("Memory", f"GiB per GPU, last figures of: {note}")
+    when = f"while {DOING.get(phases[0], phases[0])}" if len(phases) == 1 else "as last printed"
+    page.heading("Memory", f"GiB per GPU, {when}")
     for group in groups[:_MOST_GROUPS]:
         _draw_group(page, group, with_phase=len(phases) > 1)
     if len(groups) > _MOST_GROUPS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from forensics.views.clean import one_line
+from forensics.views.clean import clean, one_line
 
 
 class Page:
@@ -41,8 +41,8 @@ class Page:
     def item(
         self, label: str, text: str | Text, indent: int = 2, style: str = "", label_style: str = ""
     ) -> None:
-        """A label and a text that hangs behind it."""
-        label = one_line(label)
+        """A label, padded by the caller if it stands in a column, and a text that hangs behind."""
+        label = clean(label).replace("\n", " ")
         body = text if isinstance(text, Text) else Text(one_line(text), style=style)
         hang = indent + Text(label).cell_len + 2
         if hang > self.width // 2:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding, Remedy
-from forensics.redact import redact_argv
+from forensics.redact import REDACTED, redact_argv
 from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import amount, value
@@ -31,7 +31,6 @@ _EFFECTS = {
     "free_gib_at_capture": "{} GiB free at capture",
     "free_gib": "{} GiB free",
     "kv_tokens": "{} KV tokens",
-    "kv_tokens_change": "{} KV tokens",
 }
 _SIGN_STYLE = {"+": "green", "-": "red", " ": "dim"}
 _CONTEXT_LINES = 1
@@ -70,8 +69,11 @@ def draw_change(page: Page, report: RunReport, finding: Finding, verbose: bool) 
         page.blank()
     for number, remedy in enumerate(finding.remedies, start=1):
         _draw_remedy(page, number, remedy)
+    if finding.not_helpful:
+        page.blank()
+        page.paragraph("Would not help", style="bold")
     for reason in finding.not_helpful:
-        page.item("Would not help:", reason, label_style="yellow")
+        page.item("-", reason)
 
 
 def draw_command(page: Page, report: RunReport) -> None:
@@ -86,6 +88,8 @@ def draw_command(page: Page, report: RunReport) -> None:
             line = "      "
         line += f"{words} "
     page.raw(Text(line))
+    if REDACTED in line or any(REDACTED in argument for argument in report.new_command):
+        page.paragraph(f"Put your own value where it says {REDACTED}.", style="dim")
 
 
 def _options(argv: list[str]) -> list[str]:
@@ -106,8 +110,8 @@ def _draw_diff(page: Page, diff: list[DiffLine], verbose: bool) -> None:
     for number, line in enumerate(diff):
         if verbose or any(abs(number - at) <= _CONTEXT_LINES for at in changed):
             left_out = _draw_gap(page, left_out)
-            page.item(line.sign, Text(one_line(line.text)), label_style=_SIGN_STYLE[line.sign])
-            page.lines[-1].stylize(_SIGN_STYLE[line.sign])
+            style = _SIGN_STYLE[line.sign]
+            page.item(line.sign, line.text, style=style, label_style=style)
         else:
             left_out += 1
     _draw_gap(page, left_out)
@@ -120,26 +124,35 @@ def _draw_gap(page: Page, left_out: int) -> int:
 
 
 def _draw_remedy(page: Page, number: int, remedy: Remedy) -> None:
-    page.item(f"{number}.", Text(one_line(phrase(remedy)), style="bold"))
-    page.item("why   ", remedy.reason, indent=5, label_style="dim")
+    page.item(f"{number}.", phrase(remedy), style="bold")
+    page.item("why   ", remedy.reason, indent=6, label_style="dim")
     effect = _effect(remedy)
     if effect:
-        page.item("effect", effect, indent=5, label_style="dim")
+        page.item("effect", effect, indent=6, label_style="dim")
     if remedy.cost:
-        page.item("cost  ", remedy.cost, indent=5, label_style="dim")
-    page.item("basis ", BASIS[remedy.basis], indent=5, label_style="dim")
+        page.item("cost  ", remedy.cost, indent=6, label_style="dim")
+    page.item("basis ", BASIS[remedy.basis], indent=6, label_style="dim")
 
 
 def _effect(remedy: Remedy) -> str:
     parts = []
     for name, data in remedy.effect.items():
+        if name.removesuffix("_change") != name and name.removesuffix("_change") in remedy.effect:
+            continue
         number = amount(data)
-        if name.endswith("_change") and isinstance(data, int | float) and data > 0:
-            number = f"+{number}"
         words = name.removesuffix("_gib").replace("_", " ")
         unit = " GiB" if name.endswith("_gib") else ""
-        parts.append(_EFFECTS.get(name, f"{words} {{}}{unit}").format(number))
+        part = _EFFECTS.get(name, f"{words} {{}}{unit}").format(number)
+        parts.append(part + _change(remedy, name))
     return ", ".join(parts)
+
+
+def _change(remedy: Remedy, name: str) -> str:
+    """` (-115,456)`, where the effect also says by how much."""
+    change = remedy.effect.get(f"{name}_change")
+    if isinstance(change, bool) or not isinstance(change, int | float):
+        return ""
+    return f" ({'+' if change > 0 else ''}{amount(change)})"
 
 
 def _from(remedy: Remedy) -> str:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding
-from forensics.views.clean import one_line
+from forensics.views.clean import clean, one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.remedy import phrase
 from forensics.views.terminal.words import DOING, count, duration
@@ -23,18 +23,16 @@ _GOOD = {
 def draw_verdict(page: Page, report: RunReport, label: str = "") -> None:
     """What happened, and the fix."""
     word, style, rest = _sentence(report)
-    sentence = Text(one_line(word), style=style).append(one_line(rest), style="not bold default")
-    finding = main_finding(report)
-    fix = f"{phrase(finding.remedies[0])}." if finding and finding.remedies else ""
+    sentence = Text().append(word, style=style).append(clean(rest))
     if label:
         page.item(label, sentence, indent=0, label_style="bold")
     else:
         page.paragraph(sentence, indent=0)
-    if fix:
-        indent = len(label) + 2 if label else 0
-        page.item(
-            "Fix:", Text(one_line(fix), style="bold"), indent=indent, label_style="bold green"
-        )
+    finding = main_finding(report)
+    if finding and finding.remedies:
+        fix = Text("Fix: ", style="bold green")
+        fix.append(f"{one_line(phrase(finding.remedies[0]))}.", style="not green")
+        page.paragraph(fix, indent=len(label) + 2 if label else 0)
 
 
 def main_finding(report: RunReport) -> Finding | None:
@@ -78,4 +76,5 @@ def _summary(report: RunReport) -> str:
 
 
 def _ended(title: str) -> str:
+    title = one_line(title)
     return title if title.endswith((".", "!", "?")) else f"{title}."
