@@ -76,7 +76,8 @@ def _restore(path: Path) -> list[Kind] | None:
             Kind(
                 **{
                     **row,
-                    "groups": {group: (pair[0], pair[1]) for group, pair in row["groups"].items()},
+                    "groups": {key: (pair[0], pair[1]) for key, pair in row["groups"].items()},
+                    "labels": {key: (pair[0], pair[1]) for key, pair in row["labels"].items()},
                     "starts": tuple(row["starts"]),
                 }
             )

@@ -47,6 +47,8 @@ class Kind:
     needle: str
     weight: int
     """Literal characters in the rule: of two kinds that match, the heavier one is meant."""
+    labels: dict[str, tuple[str, str]]
+    """Literal text directly in front of a field, to (field, terminal): the keys of batch lines."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -90,6 +92,7 @@ def compile_kind(rule: Definition, file: str, scope: Mapping[str, Definition]) -
         starts=() if "" in starts else tuple(sorted(starts)),
         needle=max(needles, key=len, default=""),
         weight=sum(map(len, needles)),
+        labels=dict(_labels(rule.body, scope)),
     )
 
 
@@ -187,3 +190,24 @@ def _required(node: Node, scope: Mapping[str, Definition]) -> list[str]:
         case Sequence(items):
             return [text for item in items for text in _required(item, scope)]
     return []
+
+
+def _labels(node: Node, scope: Mapping[str, Definition]) -> Iterable[tuple[str, tuple[str, str]]]:
+    """Literals directly followed by a field."""
+    match node:
+        case Sequence(items):
+            for label, after in zip(items, items[1:], strict=False):
+                if isinstance(label, Literal) and isinstance(after, Name):
+                    terminal = leaf_terminal(_resolve(after.name, scope))
+                    if terminal is not None:
+                        yield label.text, (after.name, terminal)
+            for item in items:
+                yield from _labels(item, scope)
+        case Choice(items):
+            for item in items:
+                yield from _labels(item, scope)
+        case Repeat(item, _):
+            yield from _labels(item, scope)
+        case Name(name):
+            if leaf_terminal(definition := _resolve(name, scope)) is None and not name.isupper():
+                yield from _labels(definition.body, scope)

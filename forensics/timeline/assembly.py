@@ -1,0 +1,261 @@
+"""From records to events: continuation lines join their record, tracebacks find their rank.
+
+The rules of the log reference: a record ends at the next line that begins one; a traceback's
+lines carry no rank and belong to the record that announced it; ranks interleave line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from forensics.events import OTHER, Event
+from forensics.grammar import Grammar
+from forensics.reading import Piece
+from forensics.timeline.records import Record, RecordReader
+from forensics.timeline.runs import RunTracker
+from forensics.timeline.tracebacks import (
+    BEGIN,
+    TracebackBuilder,
+    is_exception_line,
+    split_exception,
+)
+
+MULTILINE = re.compile(
+    r"exception|traceback|retract|failed|failure|token_pool|leak|pyspy|faulthandler|warning"
+    r"|crash|dead|died|watchdog|nccl|error|sigquit|argparse|usage|smi|frame|terminate"
+)
+"""Kinds whose records run over several lines that have no form of their own."""
+
+_NUMBER = re.compile(r"\d+")
+_PATIENCE = 400
+_LONGEST_TEXT = 8_192
+_ANNOUNCES = re.compile(r"(?i):\s*$|exception|error|fail|crash")
+_TP = re.compile(r"(?:^| )(?:TP)(\d+)$")
+
+
+@dataclass(slots=True)
+class _Open:
+    event: Event
+    builder: TracebackBuilder
+    torn: str | None
+    age: int = 0
+
+
+@dataclass(slots=True)
+class LineTally:
+    """Counts physical lines as blank, recognised or unknown, whatever pieces they hold."""
+
+    line: int = -1
+    blank: bool = True
+    known: bool = False
+    text: str = ""
+    blanks: int = 0
+    recognised: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def saw(self, line: int, *, known: bool = False, blank: bool = False, text: str = "") -> None:
+        """Note one piece of a line."""
+        if line != self.line:
+            self.turn(line)
+        self.blank = self.blank and blank
+        self.known = self.known or known
+        self.text = self.text or text
+
+    def turn(self, line: int) -> None:
+        """Finish the line at hand and go to another."""
+        if self.line >= 0:
+            if self.known:
+                self.recognised += 1
+            elif self.blank:
+                self.blanks += 1
+            else:
+                self.unknown[_shape(self.text)] += 1
+        self.line, self.blank, self.known, self.text = line, True, False, ""
+
+    def take(self) -> tuple[int, int, Counter[str]]:
+        """The counts so far, without the line at hand."""
+        taken = self.blanks, self.recognised, self.unknown
+        self.blanks, self.recognised, self.unknown = 0, 0, Counter()
+        return taken
+
+
+def _shape(text: str) -> str:
+    """A text with its numbers masked, so that like lines count together."""
+    return _NUMBER.sub("0", text[:120])
+
+
+class Assembler:
+    """Makes the events of one source. An event is given out when nothing can join it any more."""
+
+    def __init__(self, source: int, grammar: Grammar) -> None:
+        self.tracker = RunTracker()
+        self._source = source
+        self._grammar = grammar
+        self._reader = RecordReader(grammar)
+        self._waiting: deque[Event] = deque()
+        self._open: list[_Open] = []
+        self._tags: dict[str, str] = {}
+        self._tally = LineTally()
+
+    def add(self, piece: Piece) -> list[Event]:
+        """Take one piece of a line; returns the events that are finished now."""
+        record = self._reader.read(piece)
+        if record.rank and (found := _TP.search(record.rank)):
+            self._tags.setdefault(f"rank{found[1]}", record.rank)
+        if record.headed:
+            self._age(record)
+            self._begin(record)
+        elif not record.message.strip():
+            self._blank(record)
+            self._tally.saw(record.line, blank=True)
+        else:
+            self._unheaded(record)
+        return self._finished()
+
+    def take_tally(self) -> tuple[int, int, Counter[str]]:
+        """Blank lines, recognised lines and unknown texts since the last call."""
+        return self._tally.take()
+
+    def flush(self) -> list[Event]:
+        """The events that were still open at the end of the input."""
+        for item in list(self._open):
+            self._close(item)
+        done = list(self._waiting)
+        self._waiting.clear()
+        self._tally.turn(-1)
+        return done
+
+    def _begin(self, record: Record) -> Event:
+        event = self._reader.event(record, self._source)
+        if event.rank is None and record.torn:
+            event.rank = self._tags.get(record.torn)
+        self.tracker.mark(event, record.early)
+        self._waiting.append(event)
+        self._tally.saw(record.line, known=event.kind != OTHER, text=record.message)
+        if record.message.rstrip().endswith(BEGIN):
+            self._open_traceback(event, record)
+        return event
+
+    def _open_traceback(self, event: Event, record: Record) -> None:
+        builder = TracebackBuilder(record.line)
+        event.traceback = builder.traceback
+        self._open.append(_Open(event, builder, record.torn))
+
+    def _unheaded(self, record: Record) -> None:
+        text = record.message.rstrip()
+        if owner := self._owner(record, text):
+            if not owner.builder.complete or not self._stands_alone(text):
+                self._join(owner, record)
+                return
+            self._close(owner)
+        if text.lstrip().startswith(BEGIN) or "Exception Group Traceback" in text:
+            self._traceback(record)
+        elif self._continues(record, text):
+            last = self._waiting[-1]
+            last.end_line = record.line
+            self._tally.saw(record.line, known=True)
+            if len(last.text) < _LONGEST_TEXT:
+                last.text = f"{last.text}\n{record.text}"
+        else:
+            self._alone(record, text)
+
+    def _alone(self, record: Record, text: str) -> None:
+        """A line without a head that begins a record of its own."""
+        event = self._begin(record)
+        if event.kind == OTHER and is_exception_line(text):
+            builder = TracebackBuilder(record.line)
+            builder.traceback.chain[0].type, _ = split_exception(text)
+            event.kind = "exception"
+            self._tally.saw(record.line, known=True)
+            builder.add(text, record.line)
+            event.traceback = builder.traceback
+            self._open.append(_Open(event, builder, record.torn))
+
+    def _traceback(self, record: Record) -> None:
+        last = self._waiting[-1] if self._waiting else None
+        if (
+            last is not None
+            and last.traceback is None
+            and last.node == record.node
+            and record.torn is None
+            and record.line - last.end_line <= 2
+            and _ANNOUNCES.search(last.text)
+            and (last.kind != OTHER or last.level in (None, "ERROR", "CRITICAL"))
+        ):
+            self._open_traceback(last, record)
+            last.end_line = record.line
+            self._tally.saw(record.line, known=True)
+            return
+        event = self._begin(record)
+        event.kind = "traceback"
+        self._tally.saw(record.line, known=True)
+        self.tracker.mark(event)
+        if event.traceback is None:
+            self._open_traceback(event, record)
+
+    def _blank(self, record: Record) -> None:
+        for item in reversed(self._open):
+            if item.event.node == record.node and item.torn == record.torn:
+                item.builder.add("", record.line)
+                return
+
+    def _owner(self, record: Record, text: str) -> _Open | None:
+        """The open traceback that a line without a head belongs to."""
+        near = [
+            item
+            for item in self._open
+            if item.event.node == record.node
+            and item.torn == record.torn
+            and item.builder.takes(text)
+        ]
+        if len(near) < 2:
+            return near[0] if near else None
+        for item in near:
+            item.event.uncertain = True
+        follower = near[-1]
+        for leader in near[:-1]:
+            done = follower.builder.lines
+            ahead = leader.builder.lines
+            if len(ahead) > len(done) and ahead[len(done)] == text[:200]:
+                return follower
+        return near[0] if not near[0].builder.complete else follower
+
+    def _join(self, owner: _Open, record: Record) -> None:
+        owner.builder.add(record.message, record.line)
+        self._tally.saw(record.line, known=True)
+        owner.event.end_line = record.line
+        owner.event.uncertain = owner.event.uncertain or owner.age > 0
+        owner.age = 0
+
+    def _stands_alone(self, text: str) -> bool:
+        return not text[:1].isspace() and self._grammar.match(text) is not None
+
+    def _continues(self, record: Record, text: str) -> bool:
+        last = self._waiting[-1] if self._waiting else None
+        if last is None or last.node != record.node or last.kind == OTHER:
+            return False
+        if record.line - last.end_line > 2 or record.torn or self._grammar.match(text):
+            return False
+        return text[:1].isspace() or bool(MULTILINE.search(last.kind))
+
+    def _age(self, record: Record) -> None:
+        for item in list(self._open):
+            item.age += 1
+            same = item.event.node == record.node
+            if (item.builder.complete and same) or item.age > _PATIENCE:
+                self._close(item)
+
+    def _close(self, item: _Open) -> None:
+        self._open.remove(item)
+        for raised in item.builder.traceback.chain:
+            if raised.message and (match := self._grammar.match(raised.message.split("\n")[0])):
+                raised.kind, raised.fields = match.kind, dict(match.fields)
+
+    def _finished(self) -> list[Event]:
+        busy = {id(item.event) for item in self._open}
+        done = []
+        while len(self._waiting) > 1 and id(self._waiting[0]) not in busy:
+            done.append(self._waiting.popleft())
+        return done

@@ -1,0 +1,222 @@
+"""The hot lanes: decode, prefill and access lines, 99 % of the bytes of a served day.
+
+A block is sorted into lanes by literal tests, negatively: a line is rare unless it is known to be
+hot, so unknown lines are never lost. Hot lines are split and every key is checked; a row that
+does not fit goes back to the rare lane, which understands it too. The keys and their types come
+from the grammar (`prefill_batch` and `decode_batch`), the order of keys from the lines at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.grammar import Grammar
+from forensics.timeline.serving import PROBES, aggregate, complete, empty
+
+LINE, TEXT = pl.col("line"), pl.col("text")
+_TIME = "%Y-%m-%d %H:%M:%S"
+_LAYOUTS = 4
+_WORDS = {"decode_batch": " Decode batch", "prefill_batch": " Prefill batch"}
+_OK = " 200 OK"
+_GRAPH = " graph: "
+"""`cuda graph: `, `npu graph: ` and the like are one field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A block, sorted: rare lines as Python text, hot lines as rows of `BUCKETS`."""
+
+    rare: list[tuple[int, str]]
+    hot: pl.DataFrame
+    hot_lines: int
+    lines: int
+
+
+class Lanes:
+    """Sorts blocks of one source."""
+
+    def __init__(self, grammar: Grammar, prefix: str | None) -> None:
+        self._prefix = prefix
+        self._labels = {kind: grammar.kinds[kind].labels for kind in _WORDS}
+
+    def sort(self, data: bytes, first_line: int) -> Sorted:
+        """Sort one block of complete lines, the first of which has this number."""
+        frame = pl.read_lines(data, row_index_name="number").with_columns(
+            (pl.col("number").cast(pl.Int64) + first_line),
+            LINE.str.contains("] Decode batch", literal=True).alias("decode"),
+            LINE.str.contains("] Prefill batch", literal=True).alias("prefill"),
+            (LINE.str.ends_with(_OK) & LINE.str.contains("] INFO:     ", literal=True)).alias(
+                "access"
+            ),
+        )
+        is_hot = pl.col("decode") | pl.col("prefill") | pl.col("access")
+        rare = frame.filter(~is_hot).select("number", "line")
+        text = LINE.str.replace(self._prefix, "") if self._prefix else LINE
+        hot = frame.filter(is_hot)
+        todo = {
+            "decode_batch": hot.filter("decode").select("number", "line", text.alias("text")),
+            "prefill_batch": hot.filter("prefill").select("number", "line", text.alias("text")),
+            "http_access": hot.filter("access").select("number", "line", text.alias("text")),
+        }
+        rows, odd = self._read(todo)
+        lost = sum(part.height for part in odd)
+        merged = pl.concat([empty(), *rows])
+        # Long strings of polars are views into the block: copied, the block can go.
+        merged = merged.with_columns(pl.Series("rank", merged["rank"].to_list(), pl.String))
+        return Sorted(_texts([rare, *odd]), merged, hot.height - lost, frame.height)
+
+    def _read(self, todo: dict[str, pl.DataFrame]) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+        """Rows of every layout found, and the lines that fit none."""
+        rows: list[pl.DataFrame] = []
+        odd: list[pl.DataFrame] = []
+        for _ in range(_LAYOUTS):
+            plans: dict[str, pl.LazyFrame] = {}
+            for kind, frame in list(todo.items()):
+                if frame.height and (typed := self._typed(kind, frame)) is not None:
+                    plans[kind] = typed
+                else:
+                    odd.append(todo.pop(kind))
+            if not plans:
+                return rows, odd
+            fitting: list[pl.LazyFrame] = []
+            for kind, typed in zip(plans, pl.collect_all(list(plans.values())), strict=True):
+                fits = typed["fits"]
+                fitting.append(_summed(kind, typed.filter(fits)))
+                frame = todo[kind].filter(~fits)
+                if frame.height in (0, todo[kind].height):
+                    odd.append(frame)
+                    del todo[kind]
+                else:
+                    todo[kind] = frame
+            rows += pl.collect_all(fitting)
+        return rows, [*odd, *todo.values()]
+
+    def _typed(self, kind: str, frame: pl.DataFrame) -> pl.LazyFrame | None:
+        if kind == "http_access":
+            return _access(frame)
+        layout = _layout(str(frame["text"][0]), _WORDS[kind], self._labels[kind])
+        return None if layout is None else _batch(frame, layout, _WORDS[kind])
+
+
+def _summed(kind: str, typed: pl.DataFrame) -> pl.LazyFrame:
+    if kind != "http_access":
+        return aggregate(typed.lazy(), kind)
+    return complete(
+        typed.lazy()
+        .group_by("time", "lane", maintain_order=True)
+        .agg(pl.col("line").min(), pl.len().alias("n"))
+    )
+
+
+def _texts(frames: list[pl.DataFrame]) -> list[tuple[int, str]]:
+    """Lines as Python text, in order: polars strings would keep the whole block in memory."""
+    found = [
+        pair
+        for frame in frames
+        if frame.height
+        for pair in zip(frame["number"].to_list(), frame["line"].to_list(), strict=True)
+    ]
+    if sum(frame.height > 0 for frame in frames) > 1:
+        found.sort(key=lambda pair: pair[0])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The keys of one form of a batch line, in order, with field and terminal."""
+
+    lead: str
+    keys: tuple[tuple[str, str, str], ...]
+    trailing: bool
+
+
+def _layout(line: str, words: str, labels: Mapping[str, tuple[str, str]]) -> _Layout | None:
+    _, mark, rest = line.partition(words)
+    lead, hash_, fields = rest.partition("#")
+    if not mark or not hash_ or lead not in (", ", ". "):
+        return None
+    pieces = ("#" + fields).split(", ")
+    trailing = pieces[-1] == ""
+    keys = []
+    for piece in pieces[: -1 if trailing else None]:
+        key, colon, _ = piece.partition(": ")
+        label = f"{key}{colon}"
+        if label.endswith(_GRAPH):
+            keys.append((label, "cuda_graph", "BOOL"))
+        elif label in labels:
+            keys.append((label, *labels[label]))
+        else:
+            return None
+    return _Layout(lead, tuple(keys), trailing) if keys else None
+
+
+def _batch(frame: pl.DataFrame, layout: _Layout, words: str) -> pl.LazyFrame:
+    """The columns of one layout, and `fits`: every key is where it belongs, every value parses."""
+    count = len(layout.keys) + int(layout.trailing)
+    lines = frame.lazy()
+    # A split is a column of its own: as a shared expression it would be done once for each field.
+    if layout.lead == ", ":
+        lines = lines.with_columns(TEXT.str.split_exact(", ", count + 1).alias("pieces"))
+        head = pl.col("pieces").struct.field("field_0")
+        checks, first = [head.str.ends_with(f"]{words}")], 1
+        head = head.str.strip_suffix(f"]{words}")
+    else:
+        lines = lines.with_columns(TEXT.str.splitn(f"]{words}{layout.lead}", 2).alias("split"))
+        rest = pl.col("split").struct.field("field_1")
+        lines = lines.with_columns(rest.str.split_exact(", ", count).alias("pieces"))
+        head, checks, first = pl.col("split").struct.field("field_0"), [], 0
+    columns = [_time(head), head.str.slice(20).str.strip_chars(" ").alias("rank")]
+    for place, (label, name, terminal) in enumerate(layout.keys, start=first):
+        piece = pl.col("pieces").struct.field(f"field_{place}")
+        value, check = _value(piece.str.strip_prefix(label), terminal)
+        columns.append(value.alias(name))
+        checks += [piece.str.starts_with(label), check]
+    last = pl.col("pieces").struct.field(f"field_{len(layout.keys) + first}")
+    checks.append(last == "" if layout.trailing else last.is_null())
+    typed = lines.select(
+        pl.col("number").alias("line"), *columns, pl.all_horizontal(checks).alias("fits")
+    )
+    torn = pl.col("rank").str.contains("[", literal=True)
+    fits = pl.col("fits") & pl.col("time").is_not_null() & ~torn
+    return typed.with_columns(fits.fill_null(False).alias("fits"))
+
+
+def _value(text: pl.Expr, terminal: str) -> tuple[pl.Expr, pl.Expr]:
+    """The value of a field and the check that it is one."""
+    if terminal == "BOOL":
+        return text == "True", text.is_in(["True", "False"])
+    if terminal == "INT":
+        number = text.cast(pl.Int64, strict=False)
+        return number, number.is_not_null()
+    if terminal in ("FLOAT", "PERCENT"):
+        bare = text.str.strip_suffix("%") if terminal == "PERCENT" else text
+        number = bare.cast(pl.Float64, strict=False)
+        return number, number.is_not_null()
+    return text, text.is_not_null()
+
+
+def _access(frame: pl.DataFrame) -> pl.LazyFrame:
+    parts = pl.col("parts").struct
+    request = parts.field("field_1")
+    probe = pl.any_horizontal(request.str.contains(f" {path}", literal=True) for path in PROBES)
+    fits = (
+        (TEXT.str.slice(20, 11) == "] INFO:    ")
+        & (parts.field("field_2") == _OK)
+        & parts.field("field_3").is_null()
+        & TEXT.str.starts_with("[")
+    )
+    lines = frame.lazy().with_columns(TEXT.str.split_exact('"', 3).alias("parts"))
+    typed = lines.select(
+        pl.col("number").alias("line"),
+        _time(TEXT),
+        pl.when(probe).then(pl.lit("health")).otherwise(pl.lit("access")).alias("lane"),
+        fits.fill_null(False).alias("fits"),
+    )
+    return typed.with_columns(pl.col("fits") & pl.col("time").is_not_null())
+
+
+def _time(text: pl.Expr) -> pl.Expr:
+    return text.str.slice(1, 19).str.to_datetime(_TIME, strict=False).alias("time")

@@ -1,0 +1,113 @@
+"""Which launch a record belongs to, and the phase its rank was in.
+
+A file may hold several launches (`>>`). A new one begins with a launch command or a server_args
+dump after ranks were seen, or, after a launch that ended, with the first line that only a
+starting server prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forensics.events import Event
+
+PHASE_OF = {
+    "dist_init_begin": "init",
+    "parallel_init_begin": "init",
+    "load_weight_begin": "load",
+    "load_weight_end": "kv_pool",
+    "capture_begin": "graph_capture",
+    "capture_sizes": "graph_capture",
+    "capture_progress": "graph_capture",
+    "capture_end": "warmup",
+    "pool_summary": "warmup",
+    "uvicorn_started": "warmup",
+    "ready": "serving",
+    "shutdown_begin": "shutdown",
+    "uvicorn_shutdown": "shutdown",
+}
+"""Kinds that move the rank that prints them to another phase."""
+
+ENDS = frozenset(
+    {
+        "child_failed",
+        "process_exception",
+        "scheduler_exception",
+        "scheduler_dead",
+        "subprocess_crashed",
+        "scheduler_ended",
+        "init_failed",
+        "shell_killed",
+        "argparse_error",
+        "shutdown_end",
+        "container_terminated",
+    }
+)
+"""Kinds after which a starting line means another launch."""
+
+STARTS = frozenset({"server_args_dump", "launch_command"})
+"""Kinds that only a starting server prints."""
+
+_EVERYONE = ("ready", "shutdown_begin", "uvicorn_shutdown")
+
+
+@dataclass(slots=True)
+class RunTracker:
+    """Marks the records of one source with run and phase, in reading order."""
+
+    run: int = 1
+    phases: dict[str, str] = field(default_factory=dict)
+    """Phase by rank tag."""
+    starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 1)])
+    """First line of each run of this source."""
+    _main: str = "init"
+    _over: bool = False
+    _dumped_by: set[str | None] = field(default_factory=set)
+    _said: int = 0
+
+    def mark(self, event: Event, early: bool = False) -> None:
+        """Set `run` and `phase` of an event."""
+        if self._begins(event, early):
+            self._restart(event)
+        event.run = self.run
+        self._said += event.kind != "other"
+        if event.kind == "server_args_dump":
+            self._dumped_by.add(event.node)
+        self._advance(event)
+        event.phase = self.phases.get(event.rank, "init") if event.rank else self._main
+        if event.kind in ENDS or (event.kind == "traceback" and self._in_arguments(event)):
+            self._over = True
+
+    def _begins(self, event: Event, early: bool) -> bool:
+        if self._over:
+            return event.kind in STARTS or (early and event.rank is None)
+        if event.kind not in STARTS or not self._said:
+            return False
+        if event.kind == "server_args_dump" and event.node not in self._dumped_by:
+            return bool(self.phases) and not self._dumped_by
+        return bool(self.phases) or self._main != "init"
+
+    def _restart(self, event: Event) -> None:
+        self.run += 1
+        self.starts.append((event.line, self.run))
+        self.phases, self._main, self._over = {}, "init", False
+        self._dumped_by, self._said = set(), 0
+
+    def _in_arguments(self, event: Event) -> bool:
+        return event.rank is None and not self.phases and self._main == "init"
+
+    def _advance(self, event: Event) -> None:
+        phase = PHASE_OF.get(event.kind)
+        if event.rank is not None and event.rank not in self.phases:
+            self.phases[event.rank] = "init"
+        if phase is None:
+            return
+        if event.kind in _EVERYONE:
+            self._main = phase
+            self.phases = dict.fromkeys(self.phases, phase)
+        elif event.rank is not None:
+            self.phases[event.rank] = phase
+            if self._main not in ("serving", "shutdown"):
+                self._main = phase
+        elif self._main not in ("serving", "shutdown"):
+            self._main = phase
