@@ -26,6 +26,8 @@ class RunReport:
     skipped: list[SkippedRule] = field(default_factory=list)
     new_command: list[str] | None = None
     """The launch with the first remedy applied, as an argument list; never for a shell."""
+    new_env: dict[str, str] = field(default_factory=dict)
+    """The variables of that launch."""
     diff: list[DiffLine] = field(default_factory=list)
     """From the old launch to the new one."""
 
@@ -45,8 +47,6 @@ class Coverage:
     release: str | None = None
     skipped: list[str] = field(default_factory=list)
     """Inputs that were not read, each with the reason."""
-    unknown_shapes: list[tuple[str, int]] = field(default_factory=list)
-    """Lines that no rule knows, numbers masked, and how often each came; most frequent first."""
 
     @property
     def share(self) -> float:

@@ -28,8 +28,12 @@ _LEAD = 14
 
 def clean(text: str) -> str:
     """The text without escapes, controls and secrets; newlines stay, tabs become spaces."""
-    text = _CONTROLS.sub("", _ESCAPES.sub("", text)).replace("\t", "    ")
-    return redact(text)
+    return redact(strip_controls(text).replace("\t", "    "))
+
+
+def strip_controls(text: str) -> str:
+    """The text without escapes, controls and hidden characters; tabs and newlines stay."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def one_line(text: str) -> str:

@@ -89,6 +89,7 @@ def _run(report: RunReport) -> RunDocument:
             "root_cause": report.root_cause.id if report.root_cause else None,
             "skipped_rules": report.skipped,
             "new_command": report.new_command,
+            "new_env": report.new_env,
         }
     )
 

@@ -64,8 +64,7 @@ def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -
     for line, place in zip(shown, places_shown, strict=True):
         tail = f"  (and {line.alike} alike)" if line.alike else ""
         room = _ROWS * (page.width - label_width - 4) - len(tail) - _WRAP_LOSS
-        words = [*keys, *_ERROR.findall(line.text)]
-        text = line.text if verbose else window(line.text, room, words)
+        text = line.text if verbose else window(line.text, room, _relevant(line.text, keys))
         body = Text(text).append(tail, style="dim")
         page.item(place.ljust(label_width), body, label_style="cyan")
     if len(lines) > len(shown):
@@ -75,6 +74,11 @@ def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -
 def _attributes(finding: Finding) -> str:
     rank = f" on {finding.rank}" if finding.rank else ""
     return f"{finding.rule}{rank}; {finding.severity}, confidence {finding.confidence}"
+
+
+def _relevant(text: str, keys: list[str]) -> list[str]:
+    """What to keep in sight of a long line: figures the finding quotes, else the error's name."""
+    return [key for key in keys if key in text] or _ERROR.findall(text)
 
 
 def _fold(evidence: list[Evidence]) -> list[_Line]:

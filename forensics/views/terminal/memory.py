@@ -104,17 +104,19 @@ def _draw_group(page: Page, group: _Group, with_phase: bool) -> None:
     legend = [(mark, name, size, style) for mark, name, size, style in known if size is not None]
     if rest > ALIKE_GIB:
         legend.append((_UNKNOWN, "not told", rest, "dim"))
-    page.paragraph(_legend(legend))
+    _draw_legend(page, legend)
 
 
-def _legend(parts: list[tuple[str, str, float, str]]) -> Text:
-    text = Text()
-    for number, (mark, name, size, style) in enumerate(parts):
-        text.append("   " if number else "")
-        text.append(mark, style=style).append(
-            f"\N{NO-BREAK SPACE}{name} {size:.2f}".replace(" ", "\xa0")
-        )
-    return text
+def _draw_legend(page: Page, parts: list[tuple[str, str, float, str]]) -> None:
+    """Marks, names and sizes; a part is never split over two lines."""
+    line = Text()
+    for mark, name, size, style in parts:
+        part = Text("  ").append(mark, style=style).append(f" {name} {size:.2f}")
+        if line.cell_len + part.cell_len + 1 > page.width:
+            page.raw(line)
+            line = Text()
+        line.append(" " if line else "").append_text(part)
+    page.raw(line)
 
 
 def _cells(sizes: list[float], width: int) -> list[int]:

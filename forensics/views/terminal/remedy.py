@@ -9,7 +9,7 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding, Remedy
-from forensics.redact import REDACTED, redact_argv
+from forensics.redact import REDACTED, redact_argv, redact_value
 from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import amount, value
@@ -81,14 +81,17 @@ def draw_command(page: Page, report: RunReport) -> None:
     if not report.new_command:
         return
     page.heading("New launch")
+    first = len(page.lines)
     line = "  "
-    for words in _options(redact_argv(report.new_command)):
+    env = redact_value(report.new_env)
+    variables = [f"{one_line(name)}={shlex.quote(one_line(text))}" for name, text in env.items()]
+    for words in [*variables, *_options(redact_argv(report.new_command))]:
         if len(line) + len(words) + 3 > page.width and line.strip():
             page.raw(Text(f"{line}\\"))
             line = "      "
         line += f"{words} "
     page.raw(Text(line))
-    if REDACTED in line or any(REDACTED in argument for argument in report.new_command):
+    if any(REDACTED in drawn.plain for drawn in page.lines[first:]):
         page.paragraph(f"Put your own value where it says {REDACTED}.", style="dim")
 
 

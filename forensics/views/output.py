@@ -1,0 +1,40 @@
+"""Where a result goes: standard output, or a file that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+STDOUT = "-"
+
+
+@contextmanager
+def destination(path: str | None) -> Iterator[TextIO]:
+    """Text output to standard output (None or `-`) or to a file."""
+    if path in (None, STDOUT):
+        yield sys.stdout
+        return
+    with whole_file(str(path)) as part, part.open("w", encoding="utf-8", newline="") as out:
+        yield out
+
+
+@contextmanager
+def whole_file(path: str) -> Iterator[Path]:
+    """A path to write to, which takes the file's place at the end if nothing went wrong.
+
+    What is not a regular file (`/dev/null`, a pipe) is written to as it is. Raises OSError.
+    """
+    target = Path(path).resolve() if os.path.islink(path) else Path(path)
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
