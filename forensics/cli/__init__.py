@@ -1,0 +1,10 @@
+"""The command line: parse arguments, call the line, choose a view, exit code.
+
+Each module registers its commands on `app` by being imported here, in the order of the help.
+Commands import what they use, so that `forensics --help` loads nothing but typer.
+"""
+
+from forensics.cli import reading, reference  # noqa: F401 - registers commands
+from forensics.cli.program import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,194 @@
+"""The commands that read logs: `analyze`, `events`, `coverage`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli.options import (
+    AsColor,
+    AsFormat,
+    Bar,
+    Color,
+    Debug,
+    Format,
+    Output,
+    Paths,
+    Quiet,
+    Table,
+)
+from forensics.cli.program import FOUND, app, guarded
+
+if TYPE_CHECKING:
+    from forensics.diagnosis import Diagnosis
+
+
+@app.command()
+@guarded
+def analyze(
+    paths: Paths = None,
+    format: AsFormat = Format.text,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    output: Output = None,
+    fail_on: Annotated[
+        Bar, typer.Option("--fail-on", help="Exit with 1 from this severity on.")
+    ] = Bar.critical,
+    model_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--model-config", metavar="FILE", help="The model's config.json, for more arithmetic."
+        ),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", min=1, help="Only this launch of the log.")
+    ] = None,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", metavar="RULE", help="Only these rules.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="RULE", help="Not these rules.")
+    ] = None,
+    color: AsColor = Color.auto,
+    quiet: Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="All evidence, and the rules that were skipped.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Say what went wrong, why, and what to change."""
+    from forensics.views.output import destination
+
+    diagnosis = _analyze(paths, quiet, output, model_config, select, ignore)
+    if run is not None:
+        _keep_run(diagnosis, run)
+    with destination(output) as out:
+        if json or format is Format.json:
+            from forensics.views.json import render
+
+            out.write(render(diagnosis))
+        else:
+            from forensics.views.console import console_for
+            from forensics.views.terminal import show
+
+            show(diagnosis, console_for(out, color.value), verbose=verbose, quiet=quiet)
+    if _at_bar(diagnosis, fail_on):
+        raise typer.Exit(FOUND)
+
+
+@app.command()
+@guarded
+def events(
+    paths: Paths = None,
+    format: Annotated[
+        Table | None, typer.Option("--format", help="Default: by the file's suffix, else ndjson.")
+    ] = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write every event of a log as data, one row an event."""
+    from forensics import pipeline
+    from forensics.views import export
+    from forensics.views.output import destination, whole_file
+    from forensics.views.progress import ReadingProgress
+
+    inputs = _inputs(paths, output)
+    table = format or _table_of(output)
+    if table is Table.parquet and output in (None, "-"):
+        raise typer.BadParameter("parquet needs a file: add -o FILE")
+    with ReadingProgress(quiet) as progress:
+        stream = pipeline.events(inputs, pipeline.Settings(), progress)
+        rows = (export.row(source, event) for source, event in stream)
+        if table is Table.parquet:
+            with whole_file(str(output)) as part:
+                export.write_parquet(rows, part)
+            return
+        write = export.write_csv if table is Table.csv else export.write_ndjson
+        with destination(output) as out:
+            write(rows, out)
+
+
+@app.command()
+@guarded
+def coverage(
+    paths: Paths = None,
+    format: AsFormat = Format.text,
+    unknown: Annotated[
+        int, typer.Option("--unknown", metavar="N", min=0, help="Shapes of unknown lines to show.")
+    ] = 20,
+    output: Output = None,
+    color: AsColor = Color.auto,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show how much of each log was understood, and what was not."""
+    from forensics.views import coverage as view
+    from forensics.views.console import console_for
+    from forensics.views.output import destination
+
+    diagnosis = _analyze(paths, quiet, output)
+    with destination(output) as out:
+        if format is Format.json:
+            out.write(view.render_json(diagnosis, unknown))
+        else:
+            view.show(diagnosis, console_for(out, color.value), unknown)
+
+
+def _analyze(
+    paths: list[str] | None,
+    quiet: bool,
+    output: str | None,
+    model_config: Path | None = None,
+    select: list[str] | None = None,
+    ignore: list[str] | None = None,
+) -> Diagnosis:
+    """The whole line over some inputs, with a progress bar."""
+    from forensics import pipeline
+    from forensics.views.progress import ReadingProgress
+
+    inputs = _inputs(paths, output)
+    settings = pipeline.Settings(
+        model_config=model_config, select=tuple(select or ()), ignore=tuple(ignore or ())
+    )
+    with ReadingProgress(quiet) as progress:
+        return pipeline.analyze(inputs, settings, progress)
+
+
+def _inputs(paths: list[str] | None, output: str | None) -> list[str]:
+    """The inputs as given; refuses none at all, and an output that would overwrite one."""
+    if not paths:
+        raise typer.BadParameter("name a log or a folder, or - for standard input")
+    if output and any(
+        os.path.exists(output) and os.path.exists(path) and os.path.samefile(path, output)
+        for path in paths
+    ):
+        raise typer.BadParameter(f"-o {output} is one of the inputs")
+    return paths
+
+
+def _keep_run(diagnosis: Diagnosis, number: int) -> None:
+    kept = [report for report in diagnosis.reports if report.run.number == number]
+    if not kept:
+        found = len(diagnosis.reports)
+        raise typer.BadParameter(
+            f"--run {number}: the input has {found} launch{'es' * (found != 1)}"
+        )
+    diagnosis.reports = kept
+
+
+def _at_bar(diagnosis: Diagnosis, bar: Bar) -> bool:
+    """Whether a finding reaches the bar."""
+    from forensics.findings import SEVERITIES
+
+    worst = diagnosis.worst()
+    if bar is Bar.never or worst is None:
+        return False
+    return SEVERITIES.index(worst) >= SEVERITIES.index(bar.value)
+
+
+def _table_of(output: str | None) -> Table:
+    suffix = Path(output or "").suffix.removeprefix(".")
+    return Table(suffix) if suffix in {table.value for table in Table} else Table.ndjson
