@@ -120,16 +120,12 @@ class Release:
 
 
 def _same(left: object, right: object) -> bool:
-    return (
-        type(left) is type(right)
+    return (type(left) is type(right) and left == right) or (
+        isinstance(left, int | float)
+        and isinstance(right, int | float)
+        and not isinstance(left, bool)
+        and not isinstance(right, bool)
         and left == right
-        or (
-            isinstance(left, int | float)
-            and isinstance(right, int | float)
-            and not isinstance(left, bool)
-            and not isinstance(right, bool)
-            and left == right
-        )
     )
 
 

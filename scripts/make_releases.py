@@ -257,7 +257,7 @@ def read_argument(
         extra["const"] = value
     elif "StoreTrue" in action or action == "'store_true'":
         extra["const"] = True
-    flags.update({flag: extra for flag in longs})
+    flags.update(dict.fromkeys(longs, extra))
 
 
 def destination(

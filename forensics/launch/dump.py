@@ -1,0 +1,185 @@
+"""The `server_args=` line, read with the grammar `server_args.lark`, however it was cut.
+
+Two forms (launch arguments, section 1): a Python call to 0.5.18, a dict from 0.5.19. The text
+is untrusted: it is parsed, never evaluated, and depth and length are bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from functools import cache
+from typing import Any
+
+from lark import Lark, Token, Transformer, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput
+
+from forensics.launch.model import Launch, Value
+from forensics.launch.redact import redact_named, redact_string
+from forensics.releases import guess_release, releases
+from forensics.resources import grammar_dir
+
+_START = re.compile(r"(?<![\w)])server_args=\s*(?=ServerArgs\(|\{)")
+_NEXT_FIELD = re.compile(r",\s*(?=[a-z_]\w*=)")
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}")
+_OPENING, _CLOSING = frozenset({"LPAR", "LSQB", "LBRACE"}), frozenset({"RPAR", "RSQB", "RBRACE"})
+
+MAX_DEPTH = 24
+MAX_TOKENS = 60_000
+MAX_CHARS = 1 << 20
+MAX_RECOVERIES = 8
+LAST_CALL_RELEASE = "0.5.18"
+FIRST_DICT_RELEASE = "0.5.19"
+
+
+class _Pairs(list[tuple[str, Value]]):
+    """Fields read so far."""
+
+
+class _Entries(list[tuple[Value, Value]]):
+    """Entries of a dict read so far."""
+
+
+@v_args(inline=True)
+class _Values(Transformer[Token, Any]):
+    """Turns every finished piece into its value, so that no tree is built."""
+
+    def start(self, *parts: Any) -> Any:
+        return parts[0] if parts and parts[0] is not None else _Pairs()
+
+    def fields(self, before: _Pairs | None, keyword: Token, value: Value) -> _Pairs:
+        pairs = _Pairs() if before is None else before
+        pairs.append((keyword[:-1], value))
+        return pairs
+
+    def entries(self, before: _Entries | None, key: Value, value: Value) -> _Entries:
+        entries = _Entries() if before is None else before
+        entries.append((key, value))
+        return entries
+
+    def items(self, before: list[Value] | None, value: Value) -> list[Value]:
+        items: list[Value] = [] if before is None else before
+        items.append(value)
+        return items
+
+    arguments = items
+
+    def argument(self, *parts: Any) -> Any:
+        return parts[0] if len(parts) == 1 else (str(parts[0])[:-1], parts[1])
+
+    def sequence(self, items: list[Value] | None = None) -> list[Value]:
+        return items or []
+
+    def mapping(self, entries: _Entries | None = None) -> Value:
+        return {str(key): _named(str(key), value) for key, value in entries or ()}
+
+    def call(self, name: Token, arguments: list[Any] | None = None) -> Value:
+        named = {a[0]: _named(*a) for a in arguments or [] if isinstance(a, tuple)}
+        plain = [a for a in arguments or [] if not isinstance(a, tuple)]
+        if named:
+            return {**named, "args": plain} if plain else named
+        return plain[0] if len(plain) == 1 else plain or f"{name}()"
+
+    def scalar(self, token: Token) -> Value:
+        if token.type == "STRING":
+            return redact_string(_string(token))
+        if token.type == "NUMBER":
+            return _number(token)
+        return {"None": None, "True": True, "False": False}.get(token, str(token))
+
+
+def _string(text: str) -> str:
+    if "\\" not in text and text[0] in "'\"":
+        return text[1:-1]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text.strip("'\"")
+    return value if isinstance(value, str) else repr(value)
+
+
+def _number(text: str) -> Value:
+    try:
+        value = float(text) if set(text) & set(".eE") else int(text)
+    except ValueError:
+        return text
+    return value if math.isfinite(value) else text
+
+
+def _named(name: str, value: Value) -> Value:
+    return redact_named(name, value) if isinstance(value, str) else value
+
+
+@cache
+def _parser() -> Lark:
+    grammar = (grammar_dir() / "server_args.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar, parser="lalr", lexer="contextual", transformer=_Values(), maybe_placeholders=True
+    )
+
+
+def parse_dump(text: str) -> Launch | None:
+    """The launch that a `server_args=` line prints; None if the text holds no such dump.
+
+    The last dump of the text counts. A cut or damaged one gives the fields before the cut, and
+    those after a damaged value, and is marked `truncated`.
+    """
+    starts = list(_START.finditer(text))
+    if not starts:
+        return None
+    body = text[starts[-1].end() : starts[-1].end() + MAX_CHARS]
+    flags, complete = _read(body)
+    if not flags and not complete:
+        return None
+    call = body.startswith("ServerArgs(")
+    known = releases()
+    within = (known[0], LAST_CALL_RELEASE) if call else (FIRST_DICT_RELEASE, known[-1])
+    return Launch(
+        flags={name: _named(name, value) for name, value in flags.items()},
+        release_range=guess_release(flags.keys(), within),
+        truncated=not complete,
+    )
+
+
+def _read(body: str) -> tuple[dict[str, Value], bool]:
+    """Fields by name, and whether the dump was closed with nothing lost."""
+    flags: dict[str, Value] = {}
+    lost = False
+    for _ in range(MAX_RECOVERIES):
+        pairs, closed, stopped_at, depth = _read_piece(body)
+        flags |= {key: value for key, value in pairs if _NAME.fullmatch(key)}
+        if closed:
+            return flags, not lost
+        resume = _NEXT_FIELD.search(body, max(stopped_at, 1))
+        if depth != 1 or resume is None or not body.startswith("ServerArgs("):
+            return flags, False
+        lost = True
+        body = f"ServerArgs({body[resume.end() :]}"
+    return flags, False
+
+
+def _read_piece(body: str) -> tuple[list[tuple[str, Value]], bool, int, int]:
+    """Parse until the dump closes or cannot be read: pairs, closed, position, depth there."""
+    parser = _parser().parse_interactive(body)
+    depth, position = 0, 0
+    try:
+        for count, token in enumerate(parser.iter_parse()):
+            if token.type in _OPENING:
+                depth += 1
+            elif token.type in _CLOSING:
+                depth -= 1
+            position = token.end_pos or position
+            if (depth == 0 and count > 0) or depth > MAX_DEPTH or count > MAX_TOKENS:
+                parser.feed_token(token)
+                break
+    except UnexpectedInput as error:
+        if isinstance(error, UnexpectedCharacters):
+            position = error.pos_in_stream
+        depth = max(depth, 1)
+    for value in parser.parser_state.value_stack:
+        if isinstance(value, _Pairs):
+            return value, depth == 0, position, depth
+        if isinstance(value, _Entries):
+            return [(str(k), v) for k, v in value], depth == 0, position, depth
+    return [], depth == 0, position, depth
