@@ -61,9 +61,13 @@ def unsupported(launch: Launch, changes: Mapping[str, Value]) -> list[str]:
 
 
 def _set(launch: Launch, field: str, value: Value) -> None:
-    for name in names_of(field):
-        launch.flags.pop(name, None)
-    launch.flags[field] = value
+    names = names_of(field)
+    if not any(name in launch.flags for name in names):
+        launch.flags[field] = value
+    launch.flags = {
+        field if name in names else name: value if name in names else kept
+        for name, kept in launch.flags.items()
+    }
     if value is None or value is False:
         launch.removed.add(field)
         launch.typed.discard(field)

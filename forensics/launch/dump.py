@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -142,44 +143,56 @@ def parse_dump(text: str) -> Launch | None:
     )
 
 
+@dataclass(slots=True)
+class _Piece:
+    """What one parse gave: the fields, whether the dump closed, and where a bad token stood."""
+
+    pairs: list[tuple[str, Value]]
+    closed: bool = False
+    error_at: int | None = None
+    """Position of a token that fits nowhere, at the top level of the call; else None."""
+
+
 def _read(body: str) -> tuple[dict[str, Value], bool]:
     """Fields by name, and whether the dump was closed with nothing lost."""
     flags: dict[str, Value] = {}
-    lost = False
-    for _ in range(MAX_RECOVERIES):
-        pairs, closed, stopped_at, depth = _read_piece(body)
-        flags |= {key: value for key, value in pairs if _NAME.fullmatch(key)}
-        if closed:
-            return flags, not lost
-        resume = _NEXT_FIELD.search(body, max(stopped_at, 1))
-        if depth != 1 or resume is None or not body.startswith("ServerArgs("):
+    for attempt in range(MAX_RECOVERIES):
+        piece = _read_piece(body)
+        flags |= {key: value for key, value in piece.pairs if _NAME.fullmatch(key)}
+        if piece.closed:
+            return flags, attempt == 0
+        if piece.error_at is None or not body.startswith("ServerArgs("):
             return flags, False
-        lost = True
+        resume = _NEXT_FIELD.search(body, max(piece.error_at, 1))
+        if resume is None:
+            return flags, False
         body = f"ServerArgs({body[resume.end() :]}"
     return flags, False
 
 
-def _read_piece(body: str) -> tuple[list[tuple[str, Value]], bool, int, int]:
-    """Parse until the dump closes or cannot be read: pairs, closed, position, depth there."""
+def _read_piece(body: str) -> _Piece:
+    """Parse until the dump closes, ends, or cannot be read further."""
     parser = _parser().parse_interactive(body)
     depth, position = 0, 0
+    piece = _Piece([])
     try:
         for count, token in enumerate(parser.iter_parse()):
-            if token.type in _OPENING:
-                depth += 1
-            elif token.type in _CLOSING:
-                depth -= 1
+            depth += (token.type in _OPENING) - (token.type in _CLOSING)
             position = token.end_pos or position
-            if (depth == 0 and count > 0) or depth > MAX_DEPTH or count > MAX_TOKENS:
+            piece.closed = depth == 0 and count > 0
+            if piece.closed or depth > MAX_DEPTH or count > MAX_TOKENS:
                 parser.feed_token(token)
                 break
     except UnexpectedInput as error:
-        if isinstance(error, UnexpectedCharacters):
-            position = error.pos_in_stream
-        depth = max(depth, 1)
+        piece.closed = False
+        at = error.pos_in_stream if isinstance(error, UnexpectedCharacters) else position
+        piece.error_at = at if depth == 1 else None
     for value in parser.parser_state.value_stack:
         if isinstance(value, _Pairs):
-            return value, depth == 0, position, depth
-        if isinstance(value, _Entries):
-            return [(str(k), v) for k, v in value], depth == 0, position, depth
-    return [], depth == 0, position, depth
+            piece.pairs = value
+        elif isinstance(value, _Entries):
+            piece.pairs = [(str(key), item) for key, item in value]
+        else:
+            continue
+        break
+    return piece

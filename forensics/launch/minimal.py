@@ -36,6 +36,14 @@ _OWN_CHOICES: dict[str, tuple[Value, ...]] = {
     "page_size": (1, 16, 32, 64, 128),
     "cuda_graph_max_bs": (8, 16, 24, 32, 48, 80, 160, 256, 512),
     "chunked_prefill_size": (-1, 2048, 4096, 8192, 16384),
+    "load_balance_method": ("round_robin", "follow_bootstrap_room"),
+    "mamba_scheduler_strategy": ("no_buffer",),
+    "mamba_radix_cache_strategy": ("no_buffer",),
+    "expert_distribution_recorder_buffer_size": (1000,),
+    "mm_process_config": ({},),
+    "mm_feature_transport": ("cpu", "cuda_ipc"),
+    "kt_method": ("AMXINT4",),
+    "kt_threadpool_count": (2,),
 }
 """Values that SGLang picks by itself; another value was typed."""
 _MODEL_RULES = ("attention_backend", "prefill_attention_backend", "decode_attention_backend")
