@@ -22,7 +22,7 @@ _CONTROLS = re.compile(
     "\ud800-\udfff]"  # lone surrogates: undecodable bytes
 )
 _SPACES = re.compile(r"\s+")
-_LEAD = 14
+_LEAD = 22
 """Characters shown before the first key, so that its words are read with it."""
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from forensics.diagnosis import Diagnosis
 from forensics.events import OTHER
-from forensics.incident import Incident
 from forensics.views.clean import one_line, window
 from forensics.views.json import dumps
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import percent
+
+if TYPE_CHECKING:
+    from forensics.incident import Incident
 
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

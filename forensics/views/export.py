@@ -118,7 +118,8 @@ class Spool:
         path = self._path.with_name("typed.ndjson")
         with path.open("w", encoding="utf-8") as out:
             for data in self.read():
-                typed = {name: _typed(value, self.types[name]) for name, value in data.items()}
+                known = {name: value for name, value in data.items() if name in self.types}
+                typed = {name: _typed(value, self.types[name]) for name, value in known.items()}
                 if typed["time"] and self.zoned:
                     typed["time"] = _utc(typed["time"])
                 out.write(json.dumps(typed, ensure_ascii=False) + "\n")

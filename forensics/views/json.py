@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forensics import __version__
 from forensics.diagnosis import Diagnosis, RunReport
-from forensics.incident import SourceFacts
-from forensics.launch import Launch
 from forensics.redact import redact_value
 from forensics.views.schema import (
     CoverageDocument,
@@ -24,6 +22,10 @@ from forensics.views.schema import (
     Source,
     Tool,
 )
+
+if TYPE_CHECKING:
+    from forensics.incident import SourceFacts
+    from forensics.launch import Launch
 
 _OBEYED = re.compile(
     "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"

@@ -62,12 +62,12 @@ def cause() -> Finding:
         class_="graph_capture_oom",
         severity="critical",
         role="root_cause",
-        title="mem_fraction_static 0.95 leaves 0.96 GiB for graph capture, which needs 1.40 or more",
+        title="mem_fraction_static 0.95 leaves 0.96 GiB for capture, which needs 1.40 or more",
         explanation=(
-            "Capture began with 0.96 GiB free on each of 8 ranks. When 247 MiB were left, a request "
-            "of 694 MiB failed: capture needs at least 0.72 + 0.68 = 1.40 GiB, so it was short by "
-            "0.44 GiB or more. The weights take 61.20 of 94.97 GiB: this is how memory is divided, "
-            "not how much there is."
+            "Capture began with 0.96 GiB free on each of 8 ranks. When 247 MiB were left, a "
+            "request of 694 MiB failed: capture needs at least 0.72 + 0.68 = 1.40 GiB, so it was "
+            "short by 0.44 GiB or more. The weights take 61.20 of 94.97 GiB: this is how memory is "
+            "divided, not how much there is."
         ),
         rank="TP4",
         first=Place(source=LOG, line=151),
@@ -80,8 +80,12 @@ def cause() -> Finding:
                 direction="decrease",
                 from_=0.95,
                 to=0.88,
-                reason="94.4 * (1 - 0.88) - 3.76 = 7.57 GiB free at capture; it needs 1.40 or more.",
-                effect={"free_gib_at_capture": 7.57, "kv_tokens": 438272, "kv_tokens_change": -115456},
+                reason="94.4 * (1 - 0.88) - 3.76 = 7.57 GiB free at capture.",
+                effect={
+                    "free_gib_at_capture": 7.57,
+                    "kv_tokens": 438272,
+                    "kv_tokens_change": -115456,
+                },
                 basis="lower_bound",
                 cost="21 % fewer KV tokens: 438,272 instead of 553,728.",
             ),
@@ -143,7 +147,7 @@ def risk() -> Finding:
         class_="numerics_scale_format",
         severity="warning",
         role="context",
-        title="DeepGemm reads scales as ue8m0 and the checkpoint has others: NaN may follow at decode",
+        title="DeepGemm reads scales as ue8m0, the checkpoint has others: NaN may follow",
         explanation="On Blackwell the kernels take scales as powers of two.",
         first=Place(source=LOG, line=7),
         known_at=known(7, 2),

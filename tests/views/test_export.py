@@ -20,7 +20,7 @@ def events() -> list[Event]:
         Event(0, 1, "begin", "Capture, avail mem=0.96 GB", time=TIME, rank="TP1",
               phase="graph_capture", fields={"avail_gib": 0.96}),
         Event(0, 2, "sizes", 'bs "[1, 2]"\nnext', fields={"sizes": [1, 2], "rank": 3, "text": "x"}),
-        Event(0, 3, "other", "key hf_abcdefghijklmnop \x1b[2J", fields={"avail_gib": 1, "on": True}),
+        Event(0, 3, "other", "key hf_abcdefghij \x1b[2J", fields={"avail_gib": 1, "on": True}),
         Event(0, 4, "dump", "server_args", fields={"flags": {"tp_size": 8, "api_key": "zzz"}}),
     ]  # fmt: skip
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.events import PHASES
 from forensics.findings import Finding
-from forensics.incident import Run
 from forensics.views.clean import one_line, window
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import PHASE, SEVERITY_STYLE, Places, duration
+
+if TYPE_CHECKING:
+    from forensics.incident import Run
 
 _MOST_MARKS = 6
 
