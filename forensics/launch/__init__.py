@@ -4,7 +4,6 @@ from forensics.launch.changes import DiffLine, diff, render, unsupported, with_c
 from forensics.launch.command import parse_command
 from forensics.launch.dump import parse_dump
 from forensics.launch.model import Argument, Launch, Value
-from forensics.launch.redact import redact_line, redact_string
 
 __all__ = [
     "Argument",
@@ -14,8 +13,6 @@ __all__ = [
     "diff",
     "parse_command",
     "parse_dump",
-    "redact_line",
-    "redact_string",
     "render",
     "unsupported",
     "with_changes",

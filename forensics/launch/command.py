@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 
 from forensics.launch.arguments import groups
 from forensics.launch.model import Launch, Value
-from forensics.launch.redact import HIDDEN, is_secret, redact_named, redact_string
+from forensics.launch.redact import HIDDEN, is_secret, redact_named
+from forensics.redact import redact
 from forensics.releases import Release
 
 MAX_CHARS = 64 * 1024
@@ -124,7 +125,7 @@ def _redact(arguments: list[str]) -> list[str]:
         elif before.startswith("--") and "=" not in before and is_secret(before):
             clean.append(word if word.startswith("--") else HIDDEN)
         else:
-            clean.append(redact_string(word))
+            clean.append(redact(word))
     return clean
 
 

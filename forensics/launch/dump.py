@@ -17,7 +17,8 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 
 from forensics.launch.model import Launch, Value
-from forensics.launch.redact import redact_named, redact_string
+from forensics.launch.redact import redact_named
+from forensics.redact import redact
 from forensics.releases import guess_release, releases
 from forensics.resources import grammar_dir
 
@@ -84,7 +85,7 @@ class _Values(Transformer[Token, Any]):
 
     def scalar(self, token: Token) -> Value:
         if token.type == "STRING":
-            return redact_string(_string(token))
+            return redact(_string(token))
         if token.type == "NUMBER":
             return _number(token)
         return {"None": None, "True": True, "False": False}.get(token, str(token))

@@ -1,12 +1,6 @@
 """The arithmetic of GPU memory: the ledger, capture need and fractions. Pure, in GiB."""
 
-from forensics.memory.advice import (
-    FractionAdvice,
-    Requests,
-    Situation,
-    suggest_fraction,
-    target_free_gib,
-)
+from forensics.memory.advice import FractionAdvice, suggest_fraction, target_free_gib
 from forensics.memory.allocator import AllocatorSplit, allocator_split
 from forensics.memory.automatic import (
     Settings,
@@ -41,6 +35,7 @@ from forensics.memory.pool import (
 )
 from forensics.memory.prior import Cell, Headroom, Pending, headroom, prior_cell
 from forensics.memory.raising import grow_fraction, lower_fraction, raise_fraction
+from forensics.memory.situation import Requests, Situation, situation_of
 
 __all__ = [
     "AllocatorSplit",
@@ -83,6 +78,7 @@ __all__ = [
     "projected_need",
     "raise_fraction",
     "request_table_gib",
+    "situation_of",
     "slack_gib",
     "suggest_fraction",
     "target_free_gib",

@@ -10,15 +10,8 @@ import math
 from dataclasses import dataclass, field
 
 from forensics.memory.need import Need
-from forensics.memory.pool import (
-    Unbudgeted,
-    minimum_fraction,
-    pool_budget_gib,
-    predict_free_at_capture,
-    predict_free_scaled,
-    request_table_gib,
-    unbudgeted,
-)
+from forensics.memory.pool import Unbudgeted, minimum_fraction, pool_budget_gib
+from forensics.memory.situation import Situation
 
 HIGHEST_FRACTION = 0.98
 """From here on weights do not fit rather than the fraction being low."""
@@ -28,108 +21,6 @@ RESERVE_GIB = 1.0
 """Left free after capture, for activations that nothing else reserves."""
 STEP = 0.01
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """What the request table's size depends on."""
-
-    context_len: int
-    max_running_requests: int | None = None
-    typed: bool = False
-    draft_tokens: int = 0
-
-    def table_gib(self, tokens: float) -> float:
-        """The table for a pool of so many tokens."""
-        return request_table_gib(
-            self.max_running_requests,
-            self.context_len,
-            tokens,
-            self.draft_tokens,
-            flag_typed=self.typed,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a launch showed up to capture; the least over its ranks."""
-
-    fraction: float
-    baseline_gib: float
-    capture_begin_gib: float
-    """First capture begin; free after the pool where there was no capture line."""
-    after_weights_gib: float | None = None
-    pool_gib: float | None = None
-    kv_tokens: int | None = None
-    requests: Requests | None = None
-    total_gib: float | None = None
-    automatic_fraction: float | None = None
-    """What the release would pick for the same flags."""
-    assumed: tuple[str, ...] = ()
-
-    @property
-    def cell_bytes(self) -> float | None:
-        """Bytes of pool per token."""
-        if not self.kv_tokens or self.pool_gib is None:
-            return None
-        return self.pool_gib * 2**30 / self.kv_tokens
-
-    @property
-    def taken(self) -> Unbudgeted:
-        """U, with the parts of it that are understood."""
-        table = 0.0
-        if self.requests is not None and self.kv_tokens:
-            table = self.requests.table_gib(self.kv_tokens)
-        return unbudgeted(
-            self.baseline_gib,
-            self.fraction,
-            self.capture_begin_gib,
-            request_table_gib=table,
-            pool_gib=self.pool_gib,
-            after_weights_gib=self.after_weights_gib,
-        )
-
-    def tokens_at(self, fraction: float) -> float | None:
-        """Pool size at another fraction: it gains or loses B * df.
-
-        A pool that exceeds its budget holds tokens in proportion to the budget instead.
-        """
-        cell, tokens = self.cell_bytes, self.kv_tokens
-        if cell is None or tokens is None:
-            return None
-        if self.after_weights_gib is not None and self.taken.pool_excess_gib > 0:
-            budgets = [
-                pool_budget_gib(self.after_weights_gib, self.baseline_gib, f)
-                for f in (fraction, self.fraction)
-            ]
-            return max(tokens * budgets[0] / budgets[1], 0.0)
-        change = self.baseline_gib * (fraction - self.fraction) * 2**30 / cell
-        return max(tokens + change, 0.0)
-
-    def free_at(self, fraction: float) -> float:
-        """Predicted free memory at capture for a fraction: the plain, conservative formula."""
-        return predict_free_at_capture(
-            fraction, self.baseline_gib, self.taken, request_table_gib=self._table_at(fraction)
-        )
-
-    def free_scaled_at(self, fraction: float) -> float | None:
-        """The same with a pool that exceeds its budget in proportion; None without A and P."""
-        taken = self.taken
-        if self.after_weights_gib is None or taken.pool_excess_gib <= 0:
-            return None
-        return predict_free_scaled(
-            fraction,
-            self.baseline_gib,
-            taken,
-            self.after_weights_gib,
-            request_table_gib=self._table_at(fraction),
-        )
-
-    def _table_at(self, fraction: float) -> float | None:
-        tokens = self.tokens_at(fraction)
-        if self.requests is None or tokens is None:
-            return None
-        return self.requests.table_gib(tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +88,14 @@ def suggest_fraction(situation: Situation, need: Need) -> FractionAdvice:
         target, tight = 1.2 * need.gib + 0.5, True
         wanted = _fraction_for(s, target)
     wanted = min(wanted, step_down(s.fraction - STEP))
+    basis = "computed" if need.basis == "projected" else need.basis
+    if _capped(s):
+        return _capped_pool(s, basis)
     advice = FractionAdvice(
         possible=wanted > 0 and (lowest is None or wanted > lowest),
         fraction=round(wanted, 2),
         now=s.fraction,
-        basis=need.basis,
+        basis=basis,
         target_gib=target,
         fraction_fail=fail,
         fraction_min=lowest,
@@ -218,6 +112,30 @@ def _fraction_for(situation: Situation, target_gib: float) -> float:
     while fraction > 0 and situation.free_at(fraction) < target_gib:
         fraction = step_down(fraction - STEP)
     return fraction
+
+
+CAPPED_RATIO = 0.9
+"""A pool below this share of its budget was capped, so the fraction did not size it."""
+
+
+def _capped(s: Situation) -> bool:
+    if s.after_weights_gib is None or s.pool_gib is None:
+        return False
+    budget = pool_budget_gib(s.after_weights_gib, s.baseline_gib, s.fraction)
+    return s.pool_gib < CAPPED_RATIO * budget
+
+
+def _capped_pool(s: Situation, basis: str) -> FractionAdvice:
+    return FractionAdvice(
+        possible=False,
+        fraction=None,
+        now=s.fraction,
+        basis=basis,
+        unbudgeted=s.taken,
+        assumed=list(s.assumed),
+        because="the pool is smaller than the fraction allows (a token limit): the fraction did"
+        " not size it",
+    )
 
 
 def _impossible(advice: FractionAdvice) -> FractionAdvice:
