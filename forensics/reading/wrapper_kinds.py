@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from string import ascii_letters, ascii_uppercase, digits
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 
 from forensics.reading.glued import RECORD_START
 
@@ -163,7 +163,7 @@ WRAPPERS = (
     _wrapper(
         "stern",
         r"(?P<node>[a-z0-9][a-z0-9.]*-[a-z0-9.-]+ [a-z0-9][a-z0-9-]*) ",
-        ascii_letters + digits,
+        ascii_lowercase + digits,
         certain=False,
         learn="node",
         evidence=_RECORD,

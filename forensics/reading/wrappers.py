@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
 
 from forensics.reading.escapes import SPECIAL, clean
-from forensics.reading.glued import split_glued, starts_record
 from forensics.reading.json_lines import read_json_line
+from forensics.reading.pieces import Line, Parts, Piece, columns, finish
 from forensics.reading.wrapper_kinds import BY_FIRST, GAP, JSON, Wrapper
 
 SAMPLE_LINES = 256
@@ -19,44 +17,8 @@ SAMPLE_LINES = 256
 _MAX_DEPTH = 6
 _PROOFS = 2
 _CHANGE_AFTER = 64
-_MAX_PARTS = 1024
-"""Parts come in 16 KiB or so; more than this is no line that anyone wrote."""
-_REPEATED = re.compile(r" ?\[repeated (\d{1,9})x across cluster\](?: \(Ray deduplicates .*)?$")
 _FENCE = re.compile(r"(?:```|~~~)[\w-]*\s*$")
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
-
-
-@dataclass(slots=True)
-class Piece:
-    """One stretch of text that a program wrote, with what its wrappers told.
-
-    `time` is the wrapper's clock, aware if it names a zone; a time in the text itself is better.
-    """
-
-    line: int
-    text: str
-    time: datetime | None = None
-    node: str | None = None
-    """Service, pod, host, task or actor that wrote it; the innermost if several are named."""
-    stream: str | None = None
-    repeated: int = 1
-    """How many equal lines Ray folded into this one, as far as it says so."""
-    glued: bool = False
-    """It began in the middle of a line, right behind other text."""
-
-
-@dataclass(slots=True)
-class _Line:
-    """A line on its way through the wrappers."""
-
-    number: int
-    text: str
-    stack: tuple[Wrapper, ...] = ()
-    time: str | None = None
-    node: str | None = None
-    stream: str | None = None
-    part: bool | None = None
-    """It is a part whose rest follows (true) or the last part (false), if parts are marked."""
 
 
 class Unwrapper:
@@ -79,7 +41,7 @@ class Unwrapper:
         self._coloured = coloured
         self._unusual = 0
         self._stack: tuple[Wrapper, ...] = ()
-        self._open: dict[tuple[str | None, str | None], list[_Line]] = {}
+        self._parts = Parts()
 
     @property
     def name(self) -> str | None:
@@ -120,21 +82,15 @@ class Unwrapper:
         ):
             self._seen(())
             return [Piece(line_number, raw)]
-        found: list[Piece] = []
-        outer = _Line(line_number, "")
-        for part in _columns(clean(raw)):
-            line = replace(outer, text=part)
-            for ready in self._strip(line):
-                found += _finish(ready)
-            self._seen(line.stack)
-            outer.time, outer.node, outer.stream = line.time, line.node, line.stream
+        line = Line(line_number, clean(raw))
+        found = [piece for ready in self._strip(line) for piece in finish(ready)]
+        self._seen(line.stack)
         return found
 
     def flush(self) -> list[Piece]:
         """End of the source: what began and was never completed."""
-        left = sorted(map(_joined, self._open.values()), key=lambda line: line.number)
-        self._open = {}
-        return [piece for line in left for rest in self._strip(line) for piece in _finish(rest)]
+        left = self._parts.release()
+        return [piece for line in left for rest in self._strip(line) for piece in finish(rest)]
 
     def _seen(self, stack: tuple[Wrapper, ...]) -> None:
         """Follow a source whose wrappers change for good."""
@@ -146,9 +102,9 @@ class Unwrapper:
         if self._unusual >= _CHANGE_AFTER:
             self._usual, self._unusual = stack, 0
 
-    def _strip(self, line: _Line) -> list[_Line]:
+    def _strip(self, line: Line) -> list[Line]:
         """Take the wrappers off, the outermost first; joins parts, and gives what is whole."""
-        before: list[_Line] = []
+        before: list[Line] = []
         while len(line.stack) < _MAX_DEPTH and line.text:
             if line.text[0] == "{":
                 if not self._take_json(line):
@@ -159,21 +115,26 @@ class Unwrapper:
                     break
                 _take(line, wrapper, match)
             if line.part is not None:
-                held = self._join(line)
+                held = self._parts.join(line)
                 if held is not None:
                     before += self._strip(held)
                 if line.part:
                     return before
                 line.part = None
             if line.stack[-1] is JSON and SPECIAL.search(line.text):
-                texts = [part for text in line.text.split("\n") for part in _columns(clean(text))]
-                inner = [replace(line, text=text) for text in texts]
-                return before + [ready for each in inner for ready in self._strip(each)]
+                return before + self._strip_each(line)
+        if "\r" in line.text:
+            return before + self._strip_each(line)
         if line.text[:1] in "`~" and _FENCE.match(line.text):
             line.text = ""
         return [*before, line]
 
-    def _take_json(self, line: _Line) -> bool:
+    def _strip_each(self, line: Line) -> list[Line]:
+        r"""Split what `\r` and, in JSON, newlines separate; each may have wrappers of its own."""
+        texts = [part for text in line.text.split("\n") for part in columns(clean(text))]
+        return [ready for text in texts for ready in self._strip(line.sibling(text, line.stack))]
+
+    def _take_json(self, line: Line) -> bool:
         read = read_json_line(line.text)
         if read is None:
             return False
@@ -187,22 +148,6 @@ class Unwrapper:
         line.stream = read.stream or line.stream
         line.stack = (*line.stack, JSON)
         return True
-
-    def _join(self, line: _Line) -> _Line | None:
-        """Hold a part, or complete the parts held; returns parts that turn out not to go on."""
-        key = (line.node, line.stream)
-        parts = self._open.pop(key, [])
-        cut_off = None
-        if parts and starts_record(line.text):
-            # What a program left unfinished when it died; this line is of its next start.
-            cut_off, parts = _joined(parts), []
-        parts.append(replace(line, part=None))
-        if line.part and len(parts) < _MAX_PARTS:
-            self._open[key] = parts
-            return cut_off
-        whole = _joined(parts)
-        line.number, line.time, line.text, line.part = whole.number, whole.time, whole.text, False
-        return cut_off
 
     def _find(self, text: str) -> tuple[Wrapper | None, re.Match[str] | None]:
         for wrapper in BY_FIRST.get(text[0], ()):
@@ -245,17 +190,6 @@ def detect(sample: Sequence[str]) -> Unwrapper:
     return Unwrapper(student._known, usual, coloured=any("\x1b" in line for line in sample))
 
 
-def _joined(parts: list[_Line]) -> _Line:
-    return replace(parts[0], text="".join(part.text for part in parts))
-
-
-def _columns(text: str) -> list[str]:
-    r"""What `\r` separates; a terminal would show only the last."""
-    if "\r" not in text:
-        return [text]
-    return [part for part in text.split("\r") if part.strip()] or [""]
-
-
 def _has_evidence(wrapper: Wrapper, text: str, end: int, depth: int = 0) -> bool:
     """Whether an SGLang record, or a further wrapper with one in it, stands behind a wrapper."""
     if wrapper.evidence.match(text, end):
@@ -271,7 +205,7 @@ def _has_evidence(wrapper: Wrapper, text: str, end: int, depth: int = 0) -> bool
     return False
 
 
-def _take(line: _Line, wrapper: Wrapper, match: re.Match[str]) -> None:
+def _take(line: Line, wrapper: Wrapper, match: re.Match[str]) -> None:
     groups = wrapper.groups
     if "time" in groups:
         line.time = match["time"] or line.time
@@ -283,24 +217,3 @@ def _take(line: _Line, wrapper: Wrapper, match: re.Match[str]) -> None:
         line.part = match["part"] == "P"
     line.stack = (*line.stack, wrapper)
     line.text = line.text[match.end() :]
-
-
-def _finish(line: _Line) -> list[Piece]:
-    """The pieces of a line whose wrappers are off."""
-    text, repeated = line.text, 1
-    if "x across cluster]" in text and (match := _REPEATED.search(text)):
-        text, repeated = text[: match.start()], int(match[1])
-    time = _parse_time(line.time) if line.time else None
-    return [
-        Piece(line.number, part, time, line.node, line.stream, repeated, place > 0)
-        for place, part in enumerate(split_glued(text))
-    ]
-
-
-def _parse_time(text: str) -> datetime | None:
-    try:
-        if text[0].isalpha():
-            return datetime.strptime(text, "%a %b %d %H:%M:%S %Y")
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
