@@ -31,6 +31,8 @@ _UVICORN = re.compile(
     r' +(?:\S+:\d+ - "|Started |Waiting |Application |Uvicorn |Shutting |Finished '
     r"|Exception in ASGI)"
 )
+# The time is of a format of its own: flashinfer's, the weight-cache daemon's, a logging config's.
+_OTHER_LOGGERS = re.compile(r"- |\[Daemon |[A-Z]+ \d+ \[")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,8 @@ class Wrapper:
     evidence: re.Pattern[str] = _HEAD
     reject: re.Pattern[str] | None = None
     """What must not follow."""
+    nests: bool = False
+    """Whether an uncertain wrapper can be taken off a line more than once."""
     bulk: bool = True
     """Whether it can be taken off blindly, by its pattern alone."""
     groups: frozenset[str] = frozenset()
@@ -74,22 +78,13 @@ def _wrapper(
     certain: bool = True,
     learn: str | None = None,
     evidence: re.Pattern[str] = _HEAD,
-    reject: str | re.Pattern[str] | None = None,
+    reject: re.Pattern[str] | None = None,
+    nests: bool = False,
     bulk: bool = True,
 ) -> Wrapper:
     compiled = re.compile(pattern)
-    refused = re.compile(reject) if isinstance(reject, str) else reject
-    return Wrapper(
-        name,
-        compiled,
-        starts,
-        certain,
-        learn,
-        evidence,
-        refused,
-        bulk,
-        frozenset(compiled.groupindex),
-    )
+    groups = frozenset(compiled.groupindex)
+    return Wrapper(name, compiled, starts, certain, learn, evidence, reject, nests, bulk, groups)
 
 
 WRAPPERS = (
@@ -119,7 +114,7 @@ WRAPPERS = (
         digits,
         certain=False,
         learn="time",
-        reject=r"- |\[Daemon ",
+        reject=_OTHER_LOGGERS,
     ),
     _wrapper(
         "logger",
@@ -169,7 +164,9 @@ WRAPPERS = (
         evidence=_RECORD,
     ),
     _wrapper("srun", rf" *(?P<node>\d+):{GAP}", " " + digits, certain=False),
-    _wrapper("quote", r"> ?", ">", certain=False, evidence=_RECORD, reject=">"),
+    _wrapper(
+        "quote", r"> ?", ">", certain=False, evidence=_RECORD, reject=re.compile(">"), nests=True
+    ),
     _wrapper("indented code", r"(?: {4}|\t)", " \t", certain=False, evidence=_RECORD),
 )
 

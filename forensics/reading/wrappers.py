@@ -110,7 +110,7 @@ class Unwrapper:
                 if not self._take_json(line):
                     break
             else:
-                wrapper, match = self._find(line.text)
+                wrapper, match = self._find(line)
                 if wrapper is None or match is None:
                     break
                 _take(line, wrapper, match)
@@ -149,10 +149,14 @@ class Unwrapper:
         line.stack = (*line.stack, JSON)
         return True
 
-    def _find(self, text: str) -> tuple[Wrapper | None, re.Match[str] | None]:
-        for wrapper in BY_FIRST.get(text[0], ()):
-            match = wrapper.pattern.match(text)
-            if match is not None and self._accepts(wrapper, match, text):
+    def _find(self, line: Line) -> tuple[Wrapper | None, re.Match[str] | None]:
+        for wrapper in BY_FIRST.get(line.text[0], ()):
+            match = wrapper.pattern.match(line.text)
+            if match is None:
+                continue
+            # Twice the same uncertain form: the second is more likely what the program wrote.
+            again = wrapper in line.stack and not (wrapper.certain or wrapper.nests)
+            if not again and self._accepts(wrapper, match, line.text):
                 return wrapper, match
         return None, None
 
