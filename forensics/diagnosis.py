@@ -46,7 +46,9 @@ class Coverage:
     phases: list[str] = field(default_factory=list)
     release: str | None = None
     skipped: list[str] = field(default_factory=list)
-    """Inputs that were not read, each with the reason."""
+    """Inputs that were not read or not read whole, each with the reason."""
+    unknown_shapes: list[tuple[str, int]] = field(default_factory=list)
+    """Lines that no rule knows, numbers masked, and how often each came; most frequent first."""
 
     @property
     def share(self) -> float:

@@ -61,7 +61,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
 _SECRET_NAME = re.compile(rf"(?i)(?:.*[_-])?{_NAME}$|.*_token$")
 _HINT = re.compile(
     r"(?i)sk-|hf_|gh[pousr]_|github_pat|glpat-|nvapi-|xox|aiza|a[ks]ia|eyj|private key|bearer|basic"
-    r"|authorization|://|[?&]|key|secret|passw|passphrase|token"
+    r"|authorization|://|[?&]|key|secret|passw|passphrase|[_-]token"
 )
 _NOT_SECRET_TOKENS = re.compile(r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio)_token$")
 

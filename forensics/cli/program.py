@@ -71,8 +71,7 @@ def main() -> None:
 
 def _fail(error: Exception) -> NoReturn:
     """One line on standard error, and the exit code of the error."""
-    from forensics.pipeline import NotALog
-    from forensics.reading import InputError
+    from forensics.pipeline import InputError, NotALog
     from forensics.views.console import error_line
 
     if isinstance(error, NotALog):

@@ -100,8 +100,8 @@ def events(
     if table is Table.parquet and output in (None, "-"):
         raise typer.BadParameter("parquet needs a file: add -o FILE")
     with ReadingProgress(quiet) as progress:
-        stream = pipeline.events(inputs, pipeline.Settings(), progress)
-        rows = (export.row(source, event) for source, event in stream)
+        stream = pipeline.events(inputs, progress)
+        rows = (export.row(source.path, event) for source, event in stream)
         if table is Table.parquet:
             with whole_file(str(output)) as part:
                 export.write_parquet(rows, part)
@@ -147,12 +147,11 @@ def _analyze(
 ) -> Diagnosis:
     """The whole line over some inputs, with a progress bar."""
     from forensics import pipeline
+    from forensics.rules import Settings
     from forensics.views.progress import ReadingProgress
 
     inputs = _inputs(paths, output)
-    settings = pipeline.Settings(
-        model_config=model_config, select=tuple(select or ()), ignore=tuple(ignore or ())
-    )
+    settings = Settings(model_config, frozenset(select or ()), frozenset(ignore or ()))
     with ReadingProgress(quiet) as progress:
         return pipeline.analyze(inputs, settings, progress)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -15,22 +15,13 @@ from forensics.views.json import dumps
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import SEVERITY_STYLE
 
+if TYPE_CHECKING:
+    from forensics.rules import Rule
+
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 
 
-class RuleLike(Protocol):
-    """What the catalogue shows of a rule."""
-
-    id: str
-    class_: str
-    severity: str
-    role: str
-    needs: str
-    summary: str
-    playbook: str
-
-
-def show_rules(rules: Sequence[RuleLike], console: Console) -> None:
+def show_rules(rules: Sequence[Rule], console: Console) -> None:
     """One rule an item: id, severity and class, then what it says and what it needs."""
     page = Page(console, console.width)
     id_width = max((len(rule.id) for rule in rules), default=0)
@@ -46,7 +37,7 @@ def show_rules(rules: Sequence[RuleLike], console: Console) -> None:
     page.show()
 
 
-def rules_json(rules: Sequence[RuleLike]) -> str:
+def rules_json(rules: Sequence[Rule]) -> str:
     """The rules as a JSON list."""
     data = [
         {

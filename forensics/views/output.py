@@ -36,5 +36,9 @@ def whole_file(path: str) -> Iterator[Path]:
     try:
         yield part
         part.replace(target)
+    except OSError as error:
+        if error.filename in (part, str(part)):
+            error.filename = path
+        raise
     finally:
         part.unlink(missing_ok=True)

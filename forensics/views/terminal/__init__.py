@@ -46,8 +46,7 @@ def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool
     if full is None:
         page.paragraph("No launch was found in the input.", indent=0)
     elif len(reports) > 1:
-        found = f"{len(reports)} launches found; run {full.run.number} is drawn in full."
-        page.paragraph(found, indent=0)
+        page.paragraph(f"{len(reports)} launches found.", indent=0)
         page.blank()
         for report in reports:
             draw_verdict(page, report, f"Run {report.run.number}")
@@ -56,6 +55,8 @@ def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool
     if quiet:
         return
     if full:
+        if len(reports) > 1:
+            page.heading(f"Run {full.run.number} in full")
         draw_run(page, full, places, verbose)
     draw_footer(page, diagnosis)
 
@@ -66,8 +67,8 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     if main:
         draw_finding(page, main, places, verbose)
     else:
-        draw_failure(page, report)
-    draw_memory(page, report)
+        draw_failure(page, report, places)
+    draw_memory(page, report, places)
     if main:
         draw_change(page, report, main, verbose)
         draw_command(page, report)

@@ -39,7 +39,7 @@ def draw_finding(page: Page, finding: Finding, places: Places, verbose: bool) ->
     draw_evidence(page, finding, places, verbose)
 
 
-def draw_failure(page: Page, report: RunReport) -> None:
+def draw_failure(page: Page, report: RunReport, places: Places) -> None:
     """The first failure of a run whose cause no rule knows: where to begin reading."""
     if not report.run.failures:
         return
@@ -51,10 +51,13 @@ def draw_failure(page: Page, report: RunReport) -> None:
         text = one_line(f"{raised.type}: {raised.message}")
         if raised.frames:
             text += f"  ({one_line(raised.frames[-1].short)})"
-    page.item(f"line {failure.line}", text, label_style="cyan")
+    place = places.at_line(failure.event.source, failure.line)
+    page.item(place, text, label_style="cyan")
 
 
-def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
+def draw_evidence(
+    page: Page, finding: Finding, places: Places, verbose: bool, indent: int = 2
+) -> None:
     """The evidence lines of a finding; lines that differ in their rank alone are one."""
     lines = _fold(finding.evidence)
     shown = lines if verbose else lines[:_MOST_LINES]
@@ -63,12 +66,12 @@ def draw_evidence(page: Page, finding: Finding, places: Places, verbose: bool) -
     label_width = max((Text(place).cell_len for place in places_shown), default=0)
     for line, place in zip(shown, places_shown, strict=True):
         tail = f"  (and {line.alike} alike)" if line.alike else ""
-        room = _ROWS * (page.width - label_width - 4) - len(tail) - _WRAP_LOSS
+        room = _ROWS * (page.width - label_width - indent - 2) - len(tail) - _WRAP_LOSS
         text = line.text if verbose else window(line.text, room, _relevant(line.text, keys))
         body = Text(text).append(tail, style="dim")
-        page.item(place.ljust(label_width), body, label_style="cyan")
+        page.item(place.ljust(label_width), body, indent, label_style="cyan")
     if len(lines) > len(shown):
-        page.paragraph(f"... {len(lines) - len(shown)} more (-v)", style="dim")
+        page.paragraph(f"... {len(lines) - len(shown)} more (-v)", indent, "dim")
 
 
 def _attributes(finding: Finding) -> str:

@@ -22,11 +22,8 @@ def draw_footer(page: Page, diagnosis: Diagnosis) -> None:
     if coverage.release:
         parts.append(f"sglang {coverage.release}")
     page.paragraph(f"Read {what}: {'; '.join(parts)}.", indent=0, style="dim")
-    for source in sources:
-        if source.notice:
-            page.item("Notice:", f"{source.path}: {source.notice}", indent=0, label_style="yellow")
     for skipped in coverage.skipped:
-        page.item("Not read:", skipped, indent=0, label_style="yellow")
+        page.item("Notice:", skipped, indent=0, label_style="yellow")
     if coverage.lines and coverage.share < LOW_SHARE:
         hint = "`forensics coverage` shows the lines that no rule knows."
         page.paragraph(hint, indent=0, style="dim")

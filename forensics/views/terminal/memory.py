@@ -11,8 +11,9 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import MemoryRow
+from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import DOING, PHASE, fold_ranks
+from forensics.views.terminal.words import DOING, PHASE, Places, fold_ranks
 
 ALIKE_GIB = 0.05
 """Ranks whose figures differ by no more than this are drawn as one."""
@@ -34,7 +35,7 @@ class _Group:
     tags: list[str]
 
 
-def draw_memory(page: Page, report: RunReport) -> None:
+def draw_memory(page: Page, report: RunReport, places: Places) -> None:
     """The section on memory; nothing where the log has no figures."""
     groups = _groups(report)
     if not groups:
@@ -43,7 +44,10 @@ def draw_memory(page: Page, report: RunReport) -> None:
     when = f"while {DOING.get(phases[0], phases[0])}" if len(phases) == 1 else "as last printed"
     page.heading("Memory", f"GiB per GPU, {when}")
     for group in groups[:_MOST_GROUPS]:
-        _draw_group(page, group, with_phase=len(phases) > 1)
+        note = "" if places.single else f"  {places.name(group.row.source)}"
+        if len(phases) > 1:
+            note += f"  {PHASE.get(group.row.phase, group.row.phase)}"
+        _draw_group(page, group, note)
     if len(groups) > _MOST_GROUPS:
         page.paragraph(f"... {len(groups) - _MOST_GROUPS} more", style="dim")
 
@@ -81,26 +85,28 @@ def _alike(one: MemoryRow, two: MemoryRow) -> bool:
     return one.phase == two.phase and one.source == two.source
 
 
-def _draw_group(page: Page, group: _Group, with_phase: bool) -> None:
+def _draw_group(page: Page, group: _Group, note: str) -> None:
     row = group.row
-    title = Text("  ").append(fold_ranks(group.tags), style="bold")
+    title = Text("  ").append(one_line(fold_ranks(group.tags)) or "all ranks", style="bold")
     if len(group.tags) > 1:
         title.append(f"  {len(group.tags)} ranks alike")
-    if with_phase:
-        title.append(f"  ({PHASE.get(row.phase, row.phase)})", style="dim")
-    page.raw(title)
+    page.raw(title.append(note, style="dim"))
+    _draw_bar(page, row)
+
+
+def _draw_bar(page: Page, row: MemoryRow) -> None:
     known = [(mark, name, getattr(row, field), style) for mark, name, field, style in _PARTS]
     sizes = [max(size or 0.0, 0.0) for _, _, size, _ in known]
     total = max(row.total_gib or 0.0, sum(sizes))
     marks = [mark for mark, *_ in known] + [_UNKNOWN]
     styles = [style for *_, style in known] + ["dim"]
     rest = total - sum(sizes)
-    cells = _cells([*sizes, rest if rest > ALIKE_GIB else 0.0], page.width - 14)
+    end = f"] {total:.2f}{'' if row.total_gib else ' known'}"
+    cells = _cells([*sizes, rest if rest > ALIKE_GIB else 0.0], page.width - 4 - len(end))
     bar = Text("  [")
     for mark, style, number in zip(marks, styles, cells, strict=True):
         bar.append(mark * number, style=style)
-    of = "" if row.total_gib else " known"
-    page.raw(bar.append(f"] {total:.2f}{of}"))
+    page.raw(bar.append(end))
     legend = [(mark, name, size, style) for mark, name, size, style in known if size is not None]
     if rest > ALIKE_GIB:
         legend.append((_UNKNOWN, "not told", rest, "dim"))

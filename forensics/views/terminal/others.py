@@ -54,10 +54,10 @@ def draw_risks(
         text = Text(one_line(finding.title)).append(f"  {places.at(finding.first)}", style="cyan")
         page.item(label.ljust(8), text, label_style=SEVERITY_STYLE[finding.severity])
         if finding.remedies:
-            page.item("Fix:", phrase(finding.remedies[0]), indent=12, label_style="dim")
+            page.item("fix", phrase(finding.remedies[0]), indent=12, label_style="dim")
         if verbose:
             page.paragraph(finding.explanation, indent=12)
-            draw_evidence(page, finding, places, verbose)
+            draw_evidence(page, finding, places, verbose, indent=12)
     if len(findings) > len(shown):
         page.paragraph(f"... {len(findings) - len(shown)} more (-v)", style="dim")
 

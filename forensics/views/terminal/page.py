@@ -28,10 +28,11 @@ class Page:
     def heading(self, title: str, note: str = "") -> None:
         """A section's title, with a note after it."""
         self.blank()
-        line = Text(title.upper(), style="bold")
+        head = Text(title.upper(), style="bold")
         if note:
-            line.append(f"  {one_line(note)}", style="not bold dim")
-        self._wrap(line, "", " " * (len(title) + 2))
+            self._wrap(Text(one_line(note), style="dim"), head.append("  "), " " * len(head))
+        else:
+            self.raw(head)
 
     def paragraph(self, text: str | Text, indent: int = 2, style: str = "") -> None:
         """Running text; a string is cleaned first."""

@@ -60,6 +60,8 @@ def _phases(run: Run) -> list[_Entry]:
         if PHASES.index(event.phase) > reached:
             reached = PHASES.index(event.phase)
             begins.append((event.phase, event.time, event.line))
+    if not begins:
+        return []
     entries = []
     ends = [time for _, time, _ in begins[1:]] + [last]
     for (phase, time, line), end in zip(begins, ends, strict=True):
@@ -101,12 +103,9 @@ def _end(report: RunReport, places: Places) -> list[_Entry]:
         return entries
     failure = min(run.failures, key=lambda failure: (failure.event.time is None, failure.line))
     if failure.event.time:
-        rank = f" {failure.rank}" if failure.rank else ""
+        rank = f" on {failure.rank}" if failure.rank else ""
         text = Text(f"first failure{rank}", style="bold red")
-        cause = report.root_cause
-        if cause and cause.first.line == failure.line:
-            text.append(f"  {places.at(cause.first)}", style="not bold cyan")
-        else:
-            text.append(f"  line {failure.line}", style="not bold cyan")
+        place = places.at_line(failure.event.source, failure.line)
+        text.append(f"  {place}", style="not bold cyan")
         entries.append(_Entry(failure.event.time, failure.line, text))
     return entries

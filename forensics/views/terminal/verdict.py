@@ -72,7 +72,8 @@ def _summary(report: RunReport) -> str:
     warnings = [finding for finding in report.findings if finding.severity == "warning"]
     if not warnings:
         return "No problem found."
-    return f"{count(len(warnings), 'warning')}, first: {_ended(warnings[0].title)}"
+    first = ", first" if len(warnings) > 1 else ""
+    return f"{count(len(warnings), 'warning')}{first}: {_ended(warnings[0].title)}"
 
 
 def _ended(title: str) -> str:

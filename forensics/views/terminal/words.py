@@ -53,6 +53,17 @@ class Places:
         name = "stdin" if name == "-" else one_line(name)
         return name if len(name) <= _LABEL_WIDTH else f"...{name[-_LABEL_WIDTH + 3 :]}"
 
+    @property
+    def single(self) -> bool:
+        """Whether there is one source, so that its name need not be repeated."""
+        return len(self._paths) < 2
+
+    def at_line(self, source: int, line: int) -> str:
+        """The same for a source by its number."""
+        if source >= len(self._paths):
+            return f"line {line}"
+        return f"{self.name(self._paths[source])}:{line}"
+
     def at(self, place: Place) -> str:
         """`log.txt:142`, as editors and terminals link it."""
         return f"{self.name(place.source)}:{place.line}"
@@ -66,7 +77,7 @@ def duration(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
+        return f"{whole // 60} min {whole % 60:02} s" if whole % 60 else f"{whole // 60} min"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
