@@ -168,7 +168,7 @@ def test_events_take_their_format_from_the_suffix(line: Line, run: Run, tmp_path
 def test_coverage(line: Line, run: Run) -> None:
     assert run("coverage", "a.log").out == (
         "       lines    recognised    share  source\n"
-        "          10             7   87.5 %  a.log\n"
+        "          10             7    87.5%  a.log\n"
         "\n"
         "NOT UNDERSTOOD  most frequent first, numbers masked\n"
         "       6  odd line # at #\n"

@@ -84,7 +84,7 @@ TIMELINE  2026-02-18, the log's clock
   23:53:22    ! 0.96 GiB free when graph capture begins: it ...  glm5.log:142
   23:53:28  first failure on TP4  glm5.log:151
 
-Read logs/glm5.log: 397 lines, 98.5 % recognised; 8 ranks; sglang 0.5.9.
+Read logs/glm5.log: 397 lines, 98.5% recognised; 8 ranks; sglang 0.5.9.
 """
 
 READY = """\
@@ -113,7 +113,7 @@ TIMELINE  2026-02-18, the log's clock
   23:53:28  serving           43 min 44 s
   23:53:28  ready
 
-Read logs/glm5.log: 397 lines, 98.5 % recognised; 8 ranks; sglang 0.5.9.
+Read logs/glm5.log: 397 lines, 98.5% recognised; 8 ranks; sglang 0.5.9.
 """
 
 SEVERAL = """\

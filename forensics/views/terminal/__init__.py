@@ -25,6 +25,9 @@ from forensics.views.terminal.words import Places
 
 __all__ = ["MAX_WIDTH", "draw", "draw_run", "show"]
 
+MOST_RUNS = 10
+"""Launches listed; with `-v` all are."""
+
 MAX_WIDTH = 100
 """Text is not set wider than this, however wide the terminal."""
 
@@ -48,7 +51,10 @@ def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool
     elif len(reports) > 1:
         page.paragraph(f"{len(reports)} launches found.", indent=0)
         page.blank()
-        for report in reports:
+        shown = reports if verbose else reports[-MOST_RUNS:]
+        if len(reports) > len(shown):
+            page.paragraph(f"... {len(reports) - len(shown)} earlier (-v)", indent=0, style="dim")
+        for report in shown:
             draw_verdict(page, report, f"Run {report.run.number}")
     else:
         draw_verdict(page, full)

@@ -45,14 +45,15 @@ def draw_failure(page: Page, report: RunReport, places: Places) -> None:
         return
     failure = report.run.failures[0]
     page.heading("First failure", "the place to begin reading")
-    text = one_line(failure.event.text)
+    text, frame = one_line(failure.event.text), ""
     if failure.traceback and failure.traceback.chain:
         raised = failure.traceback.cause
         text = one_line(f"{raised.type}: {raised.message}")
         if raised.frames:
-            text += f"  ({one_line(raised.frames[-1].short)})"
+            frame = f" ({one_line(raised.frames[-1].short)})"
     place = places.at_line(failure.event.source, failure.line)
-    page.item(place, text, label_style="cyan")
+    text = window(text, 3 * (page.width - len(place) - 4) - _WRAP_LOSS)
+    page.item(place, text + frame, label_style="cyan")
 
 
 def draw_evidence(

@@ -109,7 +109,7 @@ def _draw_bar(page: Page, row: MemoryRow) -> None:
     page.raw(bar.append(end))
     legend = [(mark, name, size, style) for mark, name, size, style in known if size is not None]
     if rest > ALIKE_GIB:
-        legend.append((_UNKNOWN, "not told", rest, "dim"))
+        legend.append((_UNKNOWN, "unattributed", rest, "dim"))
     _draw_legend(page, legend)
 
 

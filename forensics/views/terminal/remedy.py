@@ -32,6 +32,7 @@ _EFFECTS = {
     "free_gib": "{} GiB free",
     "kv_tokens": "{} KV tokens",
 }
+_SPELLED = {"gpu": "GPU", "gpus": "GPUs", "cuda": "CUDA", "jit": "JIT", "ram": "RAM", "ib": "IB"}
 _SIGN_STYLE = {"+": "green", "-": "red", " ": "dim"}
 _CONTEXT_LINES = 1
 
@@ -40,7 +41,8 @@ def phrase(remedy: Remedy) -> str:
     """The change in words: `lower --mem-fraction-static from 0.95 to 0.88`."""
     new = "" if remedy.to is None else value(remedy.to)
     if remedy.kind == "action":
-        return f"{remedy.name.replace('_', ' ')}{f' ({new})' if new else ''}"
+        words = " ".join(_SPELLED.get(word, word) for word in remedy.name.split("_"))
+        return f"{words}{f' ({new})' if new else ''}"
     if remedy.kind == "package":
         grades = ("upgrade", "downgrade", "remove")
         act = remedy.direction if remedy.direction in grades else "install"

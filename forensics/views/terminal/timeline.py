@@ -40,7 +40,7 @@ def draw_timeline(page: Page, report: RunReport, places: Places) -> None:
     entries.sort(key=lambda entry: entry.time)
     days = {entry.time.date() for entry in entries}
     page.heading("Timeline", f"{entries[0].time:%Y-%m-%d}, the log's clock")
-    form = "%H:%M:%S" if len(days) == 1 else "%d %H:%M:%S"
+    form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
     for entry in entries:
         row = Text(f"  {entry.time.strftime(form)}  ").append_text(entry.text)
         if entry.note:

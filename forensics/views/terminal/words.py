@@ -82,13 +82,13 @@ def duration(seconds: float) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share in percent that says 100 % or 0 % only where that is exact."""
+    """A share in percent that says 100% or 0% only where that is exact: `98.5%`."""
     if not whole:
-        return "0 %"
+        return "0%"
     share = 100 * part / whole
     if part in (0, whole):
-        return f"{share:.0f} %"
-    return f"{min(max(share, 0.1), 99.9):.1f} %"
+        return f"{share:.0f}%"
+    return f"{min(max(share, 0.1), 99.9):.1f}%"
 
 
 def value(data: Any) -> str:
