@@ -78,6 +78,8 @@ class Finding(Model):
     explanation: str
     confidence: Confidence = "high"
     rank: str | None = None
+    phase: str | None = None
+    """The phase in which it failed or will fail."""
     first: Place
     known_at: KnownAt
     evidence: list[Evidence]
@@ -88,6 +90,8 @@ class Finding(Model):
     facts: dict[str, Any] = Field(default_factory=dict)
     lead_s: float | None = None
     """Seconds between `known_at` and the crash, for a precursor that came true."""
+    weight: int = Field(default=0, exclude=True)
+    """How strongly it explains the failure (`forensics.rules.base`); not published."""
 
 
 class MemoryRow(Model):

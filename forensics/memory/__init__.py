@@ -33,11 +33,12 @@ from forensics.memory.pool import (
     slack_gib,
     unbudgeted,
 )
-from forensics.memory.prior import Cell, Headroom, Pending, headroom, prior_cell
+from forensics.memory.prior import PREFILL_KINDS, Cell, Headroom, Pending, headroom, prior_cell
 from forensics.memory.raising import grow_fraction, lower_fraction, raise_fraction
 from forensics.memory.situation import Requests, Situation, situation_of
 
 __all__ = [
+    "PREFILL_KINDS",
     "AllocatorSplit",
     "Capture",
     "Cell",

@@ -146,7 +146,8 @@ class Assembler:
     def _unheaded(self, record: Record) -> None:
         text = record.message.rstrip()
         if owner := self._owner(record, text):
-            if not owner.builder.complete or not self._stands_alone(text):
+            builder = owner.builder
+            if not builder.complete or builder.chains(text) or not self._stands_alone(text):
                 self._join(owner, record)
                 return
             self._close(owner)

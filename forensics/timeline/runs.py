@@ -13,17 +13,17 @@ from forensics.events import Event
 
 PHASE_OF = {
     "dist_init_begin": "init",
-    "parallel_init_begin": "init",
     "load_weight_begin": "load",
     "load_weight_end": "kv_pool",
     "capture_begin": "graph_capture",
     "capture_sizes": "graph_capture",
     "capture_progress": "graph_capture",
     "capture_end": "warmup",
-    "pool_summary": "warmup",
+    "max_total_tokens": "warmup",
     "uvicorn_started": "warmup",
     "ready": "serving",
-    "shutdown_begin": "shutdown",
+    "sigterm": "shutdown",
+    "draining": "shutdown",
     "uvicorn_shutdown": "shutdown",
 }
 """Kinds that move the rank that prints them to another phase."""
@@ -31,16 +31,25 @@ PHASE_OF = {
 ENDS = frozenset(
     {
         "child_failed",
+        "sigquit",
+        "child_exit",
         "process_exception",
         "scheduler_exception",
+        "model_server_exception",
         "scheduler_dead",
+        "scheduler_died",
         "subprocess_crashed",
-        "scheduler_ended",
+        "scheduler_terminated",
+        "server_terminated",
         "init_failed",
         "shell_killed",
-        "argparse_error",
-        "shutdown_end",
-        "container_terminated",
+        "unrecognized_arguments",
+        "ambiguous_option",
+        "argument_error",
+        "uvicorn_finished",
+        "uvicorn_shutdown_complete",
+        "draining",
+        "container_reason",
     }
 )
 """Kinds after which a starting line means another launch."""
@@ -48,7 +57,7 @@ ENDS = frozenset(
 STARTS = frozenset({"server_args_dump", "launch_command"})
 """Kinds that only a starting server prints."""
 
-_EVERYONE = ("ready", "shutdown_begin", "uvicorn_shutdown")
+_EVERYONE = ("ready", "sigterm", "draining", "uvicorn_shutdown")
 
 
 @dataclass(slots=True)

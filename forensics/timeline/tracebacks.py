@@ -42,10 +42,14 @@ class TracebackBuilder:
         """The exception line was seen; what may follow is more message or a chained traceback."""
         return not self.traceback.truncated
 
+    def chains(self, text: str) -> bool:
+        """Whether a line continues the chain: it must not be read as a record of its own."""
+        return self._chain_follows or text.strip() in _CHAINED
+
     def takes(self, text: str) -> bool:
         """Whether a line without a head can be the next line of this traceback."""
         stripped = text.strip()
-        if self._chain_follows or stripped in _CHAINED or not stripped:
+        if self.chains(text) or not stripped:
             return stripped.startswith(BEGIN) or stripped in _CHAINED or not stripped
         if self.complete:
             return not stripped.startswith(BEGIN)

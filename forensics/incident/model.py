@@ -14,29 +14,12 @@ from typing import TYPE_CHECKING
 
 from forensics.events import Event, Traceback
 from forensics.findings import MemoryRow
+from forensics.grammar.oom import OutOfMemory
 from forensics.launch import Launch
 from forensics.memory import Ledger
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-@dataclass(slots=True)
-class OutOfMemory:
-    """A PyTorch allocator message, sizes in GiB; None where the message has no such clause."""
-
-    requested_gib: float
-    backend: str = "CUDA"
-    gpu: int | None = None
-    total_gib: float | None = None
-    free_gib: float | None = None
-    in_use_gib: float | None = None
-    allocated_gib: float | None = None
-    reserved_unallocated_gib: float | None = None
-    private_pools_gib: float | None = None
-    allowed_gib: float | None = None
-    processes: dict[int, float] = field(default_factory=dict)
-    """Other processes on the same GPU: pid to GiB in use."""
 
 
 @dataclass(slots=True)
@@ -89,6 +72,8 @@ class Run:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     ready: Event | None = None
+    lone_ledger: Ledger | None = None
+    """The ledger of a launch on one GPU, which prints no rank tags."""
     first_line: dict[int, int] = field(default_factory=dict)
     last_line: dict[int, int] = field(default_factory=dict)
 
@@ -103,7 +88,17 @@ class Run:
     @property
     def tags(self) -> list[str]:
         """The rank tags seen, as the log spells them, in rank order."""
-        return list(dict.fromkeys(tag for _, tag in sorted(self.ranks, key=_rank_order)))
+        return list(dict.fromkeys(facts.tag for facts in self.ordered_ranks()))
+
+    def ordered_ranks(self) -> list[RankFacts]:
+        """The ranks by source and number."""
+        return [self.ranks[key] for key in sorted(self.ranks, key=_rank_order)]
+
+    def ledgers(self) -> list[Ledger]:
+        """The ledger of every rank, in rank order."""
+        if self.lone_ledger is not None:
+            return [self.lone_ledger]
+        return [facts.ledger for facts in self.ordered_ranks() if facts.ledger is not None]
 
 
 def _rank_order(key: tuple[int, str]) -> tuple[int, list[int]]:

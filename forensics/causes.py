@@ -1,0 +1,103 @@
+"""One root cause for each failed run, among its echoes and its loud consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from forensics.diagnosis import RunReport
+from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
+from forensics.incident import Incident, Run
+from forensics.remedies import new_launch
+from forensics.rules import Case, Rule, Settings, Skip, registry
+from forensics.rules.unknown import unexplained
+
+_FAILED = ("failed", "hung", "degraded")
+_ROLES = ("root_cause", "precursor", "consequence", "context")
+
+
+def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
+    """Everything that the rules say of a run, with its root cause chosen."""
+    case = Case(run, incident, settings.model_config)
+    found, skipped = _apply(case, settings)
+    if run.outcome in _FAILED and not any(f.role == "root_cause" for f in found):
+        found += unexplained(case)
+    root = _root(found, run, incident)
+    for finding in found:
+        if finding.role == "root_cause" and finding is not root:
+            finding.role = "consequence"
+            finding.remedies = []
+    if root is not None:
+        _settle(run, root)
+        _lead_times(found, root, run)
+    findings = sorted(found, key=_importance)
+    for number, finding in enumerate(findings, start=1):
+        finding.id = f"r{run.number}-{number}-{finding.rule}"
+    command, changed = new_launch(run.launch, [f for f in findings if f.role != "consequence"])
+    return RunReport(run, findings, root, skipped, command, changed)
+
+
+def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedRule]]:
+    found: list[Finding] = []
+    skipped: list[SkippedRule] = []
+    for rule in registry():
+        if not settings.wants(rule):
+            continue
+        for result in rule.check(case):
+            if isinstance(result, Skip):
+                skipped.append(SkippedRule(rule=rule.id, because=result.because))
+            else:
+                found.append(_tuned(result, rule, settings))
+    return found, skipped
+
+
+def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:
+    finding.severity = settings.severity.get(rule.id, finding.severity)
+    finding.playbook = finding.playbook or rule.playbook
+    return finding
+
+
+def _root(found: Iterable[Finding], run: Run, incident: Incident) -> Finding | None:
+    """The strongest candidate, of equals the earliest."""
+    candidates = [finding for finding in found if finding.role == "root_cause"]
+    order = {source.path: place for place, source in enumerate(incident.sources)}
+
+    def place(finding: Finding) -> tuple[int, datetime, int, int]:
+        time = finding.known_at.time or run.started_at or datetime.min
+        return -finding.weight, time, order.get(finding.first.source, 0), finding.first.line
+
+    return min(candidates, key=place, default=None)
+
+
+def _settle(run: Run, root: Finding) -> None:
+    """The root cause decides the phase, and says of a living server that it is degraded."""
+    if run.outcome not in _FAILED:
+        run.outcome = str(root.facts.get("outcome", "degraded"))
+    elif "outcome" in root.facts:
+        run.outcome = str(root.facts["outcome"])
+    if root.phase is not None:
+        run.phase = root.phase
+
+
+def _lead_times(found: Iterable[Finding], root: Finding, run: Run) -> None:
+    """How long before the crash each precursor was known."""
+    crash = _time_of(run, root.first) or root.known_at.time
+    for finding in found:
+        known = finding.known_at.time
+        if finding.role == "precursor" and crash is not None and known is not None:
+            finding.lead_s = max((crash - known).total_seconds(), 0.0)
+
+
+def _time_of(run: Run, place: Place) -> datetime | None:
+    """The time of the record that holds a line."""
+    before = [e for e in run.events if e.line <= place.line and e.time is not None]
+    return max(before, key=lambda e: e.line).time if before else None
+
+
+def _importance(finding: Finding) -> tuple[int, int, int, int]:
+    return (
+        _ROLES.index(finding.role),
+        -SEVERITIES.index(finding.severity),
+        -finding.weight,
+        finding.first.line,
+    )

@@ -1,0 +1,210 @@
+"""From the chunks of all sources to an incident: runs matched across sources, facts drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from forensics.incident.failures import find_failures
+from forensics.incident.launches import launch_of
+from forensics.incident.ledgers import read_ledger
+from forensics.incident.model import Incident, RankFacts, Run, SourceFacts
+from forensics.incident.outcome import outcome_of
+from forensics.incident.retention import Kept, take_rows
+from forensics.timeline import Chunk
+from forensics.timeline.clock import NO_DATE
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SLACK = timedelta(minutes=10)
+_UNRANKED_RANK0 = frozenset({"capture_progress", "capture_sizes", "shards_progress"})
+"""Lines that rank 0 prints without a tag."""
+
+
+@dataclass(slots=True)
+class IncidentBuilder:
+    """Takes chunks as they come and builds the incident at any moment."""
+
+    sources: list[SourceFacts] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    _kept: dict[tuple[int, int], Kept] = field(default_factory=dict)
+    """By source and the source's own run number."""
+    _rows: list[pl.DataFrame] = field(default_factory=list)
+    _height: int = 0
+
+    def add(self, source: int, chunk: Chunk, starts: list[tuple[int, int]]) -> None:
+        """Take a chunk of a source; `starts` are first line and number of its runs so far."""
+        due = False
+        for event in chunk.events:
+            due = self._of(source, event.run).add(event) or due
+        for rows in chunk.serving:
+            self._count(source, rows, starts)
+        if due:
+            self._take_rows()
+
+    def build(self) -> Incident:
+        """The incident as far as it was read."""
+        self._take_rows()
+        runs = [self._run(number, group) for number, group in enumerate(self._matched(), start=1)]
+        return Incident(self.sources, runs, self.skipped)
+
+    def _of(self, source: int, run: int) -> Kept:
+        return self._kept.setdefault((source, run), Kept())
+
+    def _count(self, source: int, rows: pl.DataFrame, starts: list[tuple[int, int]]) -> None:
+        """Take rows of routine lines: their run is the last that began before their line."""
+        import polars as pl
+
+        run: pl.Expr = pl.lit(starts[0][1])
+        for line, number in starts[1:]:
+            run = pl.when(pl.col("line") >= line).then(pl.lit(number)).otherwise(run)
+        marked = rows.with_columns(
+            pl.lit(source, pl.Int32).alias("source"), run.cast(pl.Int32).alias("run")
+        )
+        for own, lane, count in marked.group_by("run", "lane").agg(pl.col("n").sum()).iter_rows():
+            kind = {"decode": "decode_batch", "prefill": "prefill_batch"}.get(lane, "http_access")
+            self._of(source, own).counts[kind] += count
+        self._store(marked)
+
+    def _take_rows(self) -> None:
+        if events := take_rows(self._kept.values()):
+            from forensics.timeline.serving import from_events
+
+            self._store(from_events(events))
+
+    def _store(self, rows: pl.DataFrame) -> None:
+        from forensics.timeline.serving import LIMIT, bounded
+
+        self._rows.append(rows)
+        self._height += rows.height
+        if self._height > 2 * LIMIT:
+            import polars as pl
+
+            merged = bounded(pl.concat(self._rows).sort("source", "line"))
+            self._rows, self._height = [merged], merged.height
+
+    def _matched(self) -> list[list[tuple[int, int]]]:
+        """Runs of several sources that are one launch: they overlap in time, or in order."""
+        groups: list[list[tuple[int, int]]] = []
+        for key in sorted(self._kept, key=self._begin_order):
+            home = next((group for group in groups if self._belongs(key, group)), None)
+            if home is None:
+                groups.append([key])
+            else:
+                home.append(key)
+        return groups
+
+    def _begin_order(self, key: tuple[int, int]) -> tuple[int, datetime, int]:
+        first, _ = self._span(key)
+        return key[1] if first is None else 0, first or datetime.max, key[0]
+
+    def _span(self, key: tuple[int, int]) -> tuple[datetime | None, datetime | None]:
+        kept = self._kept[key]
+        return (
+            kept.first.time if kept.first else None,
+            kept.last.time if kept.last else None,
+        )
+
+    def _belongs(self, key: tuple[int, int], group: list[tuple[int, int]]) -> bool:
+        if any(key[0] == source for source, _ in group):
+            return False
+        first, last = self._span(key)
+        for other in group:
+            begin, end = self._span(other)
+            if None in (first, last, begin, end):
+                return key[1] == other[1]
+            assert first and last and begin and end
+            if first.year == NO_DATE or begin.year == NO_DATE:
+                return key[1] == other[1]
+            if first - _SLACK <= end and begin - _SLACK <= last:
+                return True
+        return False
+
+    def _run(self, number: int, group: list[tuple[int, int]]) -> Run:
+        run = Run(number, sources=sorted({source for source, _ in group}))
+        for key in sorted(group):
+            kept = self._kept[key]
+            run.counts.update(kept.counts)
+            run.events += kept.events()
+            if kept.first and kept.last:
+                run.first_line[key[0]] = kept.first.line
+                run.last_line[key[0]] = max(kept.last.end_line, kept.last.line)
+        if len(group) > 1:
+            run.events.sort(key=lambda e: (e.time or datetime.min, e.source, e.line))
+        _set_times(run)
+        _set_ranks(run)
+        run.launch = launch_of(run.events)
+        run.ready = run.first("ready")
+        run.failures = find_failures(run.events, run.ready)
+        run.serving = self._serving(group)
+        _set_memory(run)
+        run.outcome, run.phase = outcome_of(run)
+        return run
+
+    def _serving(self, group: list[tuple[int, int]]) -> pl.DataFrame | None:
+        if not self._rows:
+            return None
+        import polars as pl
+
+        wanted = pl.any_horizontal(
+            [(pl.col("source") == source) & (pl.col("run") == run) for source, run in group]
+        )
+        rows = pl.concat(self._rows).filter(wanted)
+        return rows.sort("source", "line") if rows.height else None
+
+
+def _set_times(run: Run) -> None:
+    times = [event.time for event in run.events if event.time and event.time.year != NO_DATE]
+    if times:
+        run.started_at, run.ended_at = min(times), max(times)
+
+
+def _set_ranks(run: Run) -> None:
+    for event in run.events:
+        if event.rank is not None:
+            key = (event.source, event.rank)
+            facts = run.ranks.get(key)
+            if facts is None:
+                facts = run.ranks[key] = RankFacts(event.rank, event.source)
+            facts.events.append(event)
+            facts.phase, facts.last = event.phase, event
+    firsts: dict[int, RankFacts] = {}
+    for facts in run.ordered_ranks():
+        firsts.setdefault(facts.source, facts)
+    for event in run.events:
+        if event.rank is None and event.kind in _UNRANKED_RANK0 and event.source in firsts:
+            firsts[event.source].events.append(event)
+    for facts in firsts.values():
+        facts.events.sort(key=lambda event: event.line)
+
+
+def _set_memory(run: Run) -> None:
+    """A ledger for each rank; a launch on one GPU prints no tags, its ledger is the main one's."""
+    ranked = run.ordered_ranks()
+    if not ranked:
+        lone = [event for event in run.events if event.rank is None]
+        reader = read_ledger("TP0", lone)
+        run.lone_ledger = reader.ledger
+        run.memory = reader.rows
+    for facts in ranked:
+        reader = read_ledger(facts.tag, facts.events)
+        facts.ledger = reader.ledger
+        run.memory += reader.rows
+    _set_totals(run)
+
+
+def _set_totals(run: Run) -> None:
+    """Device totals stand in allocator messages only; cards of one node are alike."""
+    totals = Counter(
+        failure.oom.total_gib for failure in run.failures if failure.oom and failure.oom.total_gib
+    )
+    if len(totals) != 1:
+        return
+    total = next(iter(totals))
+    for ledger in run.ledgers():
+        ledger.total_gib = total
+    for row in run.memory:
+        row.total_gib = total

@@ -1,0 +1,118 @@
+"""The whole line: text in, diagnosed incident out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from forensics.causes import judge
+from forensics.diagnosis import Coverage, Diagnosis, RunReport
+from forensics.events import PHASES, Event
+from forensics.grammar import load
+from forensics.incident import Incident, IncidentBuilder, SourceFacts
+from forensics.reading import InputError, Source, find_sources, read_blocks
+from forensics.rules import Settings
+from forensics.timeline import SourceParser
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes read so far and, where it is known, the bytes there are."""
+
+
+class NotALog(Exception):
+    """Nothing in the input was recognised as a log; the text is one line for the user."""
+
+
+def analyze(
+    paths: Sequence[str], settings: Settings | None = None, progress: Progress | None = None
+) -> Diagnosis:
+    """Read the inputs as one incident and say what they mean.
+
+    Raises:
+        InputError: an input cannot be read.
+        NotALog: nothing in the input was recognised.
+    """
+    settings = settings or Settings()
+    incident, unknown = read(paths, progress)
+    if not any(source.recognised_lines for source in incident.sources):
+        raise NotALog(_nothing_recognised(incident))
+    reports = [judge(run, incident, settings) for run in incident.runs]
+    return Diagnosis(incident, reports, _coverage(incident, reports, unknown))
+
+
+def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incident, Counter[str]]:
+    """The facts of the inputs, and the shapes of the lines that no rule knows."""
+    sources, skipped = find_sources(paths)
+    builder = IncidentBuilder(skipped=skipped)
+    unknown: Counter[str] = Counter()
+    done = 0
+    for source in sources:
+        facts = SourceFacts(source.path)
+        builder.sources.append(facts)
+        parser = SourceParser(source.index, load())
+        notices: list[str] = []
+        for block in read_blocks(source, notices=notices):
+            builder.add(source.index, parser.feed(block), parser.runs_at())
+            facts.bytes += len(block.data)
+            if progress:
+                progress(done + facts.bytes, None)
+        builder.add(source.index, parser.finish(), parser.runs_at())
+        done += facts.bytes
+        _take_tally(facts, parser, notices)
+        unknown.update(parser.unknown)
+    return builder.build(), unknown
+
+
+def events(paths: Sequence[str]) -> Iterator[tuple[Source, Event]]:
+    """Every event of the inputs, routine lines included, in reading order.
+
+    Raises:
+        InputError: an input cannot be read.
+    """
+    sources, _ = find_sources(paths)
+    for source in sources:
+        parser = SourceParser(source.index, load(), lanes=False)
+        for block in read_blocks(source, notices=[]):
+            for event in parser.feed(block).events:
+                yield source, event
+        for event in parser.finish().events:
+            yield source, event
+
+
+def _take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> None:
+    tally = parser.tally
+    facts.lines, facts.blank_lines = tally.lines, tally.blank
+    facts.recognised_lines = tally.recognised
+    facts.wrapper = parser.wrapper
+    facts.notice = "; ".join(notices) or None
+
+
+def _coverage(incident: Incident, reports: list[RunReport], unknown: Counter[str]) -> Coverage:
+    seen = {event.phase for run in incident.runs for event in run.events}
+    launches = [run.launch for run in incident.runs]
+    releases = {launch.release for launch in launches if launch.release} or {
+        launch.release_range[0]
+        if launch.release_range[0] == launch.release_range[1]
+        else f"{launch.release_range[0]} to {launch.release_range[1]}"
+        for launch in launches
+        if launch.release_range
+    }
+    notices = [f"{s.path}: {s.notice}" for s in incident.sources if s.notice]
+    return Coverage(
+        lines=sum(source.lines - source.blank_lines for source in incident.sources),
+        recognised=sum(source.recognised_lines for source in incident.sources),
+        ranks=list(dict.fromkeys(tag for report in reports for tag in report.run.tags)),
+        phases=[phase for phase in PHASES if phase in seen],
+        release=", ".join(sorted(releases)) or None,
+        skipped=[*incident.skipped, *notices],
+        unknown_shapes=unknown.most_common(50),
+    )
+
+
+def _nothing_recognised(incident: Incident) -> str:
+    if not any(source.bytes for source in incident.sources):
+        return "nothing to read: the input is empty"
+    names = ", ".join(source.path for source in incident.sources[:3])
+    return f"no line of {names} was recognised as a log of SGLang"
+
+
+__all__ = ["InputError", "NotALog", "analyze", "events", "read"]

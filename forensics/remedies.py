@@ -1,0 +1,143 @@
+"""Config deltas: one change to the next launch, named as the user's release names it.
+
+`flag` and its kin make a remedy only where the release has the flag and the change is a change;
+otherwise they give None, and `kept` drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from forensics.findings import Basis, Direction, Finding, Remedy, RemedyKind
+from forensics.launch import DiffLine, Launch, diff, unsupported, with_changes
+from forensics.releases import names_of
+
+
+def kept(*remedies: Remedy | None) -> list[Remedy]:
+    """The remedies that exist, without repeats, in order."""
+    seen: dict[tuple[str, str, str], Remedy] = {}
+    for remedy in remedies:
+        if remedy is not None:
+            seen.setdefault((remedy.kind, remedy.name, repr(remedy.to)), remedy)
+    return list(seen.values())
+
+
+def flag(
+    launch: Launch,
+    field: str,
+    to: Any,
+    reason: str,
+    *,
+    direction: Direction | None = None,
+    basis: Basis = "documented",
+    cost: str = "",
+    effect: dict[str, Any] | None = None,
+) -> Remedy | None:
+    """A flag set to a value; None takes it back to its default.
+
+    `direction` follows from the old value where both are numbers. The result is None if the
+    release has no such flag, or if the flag has this value already.
+    """
+    if unsupported(launch, {field: to}):
+        return None
+    now = launch.get(field)
+    if now == to and (now is not None or field in launch.flags):
+        return None
+    return Remedy(
+        kind="flag",
+        name=release_name(launch, field),
+        direction=direction or _direction(now, to),
+        from_=now,
+        to=to,
+        reason=reason,
+        basis=basis,
+        cost=cost,
+        effect=effect or {},
+    )
+
+
+def release_name(launch: Launch, field: str) -> str:
+    """The name that a field has in the launch's release, or the given one."""
+    table = launch.table()
+    return next((name for name in names_of(field) if table.has(name)), field)
+
+
+def _direction(now: Any, to: Any) -> Direction:
+    if to is None or to is False:
+        return "remove" if to is None else "disable"
+    if to is True:
+        return "enable"
+    numbers = [v for v in (now, to) if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(numbers) == 2:
+        return "increase" if numbers[1] > numbers[0] else "decrease"
+    return "set"
+
+
+def _plain(kind: RemedyKind) -> Any:
+    def make(
+        name: str,
+        direction: Direction,
+        reason: str,
+        *,
+        to: Any = None,
+        now: Any = None,
+        basis: Basis = "documented",
+        cost: str = "",
+        effect: dict[str, Any] | None = None,
+    ) -> Remedy:
+        return Remedy(
+            kind=kind,
+            name=name,
+            direction=direction,
+            from_=now,
+            to=to,
+            reason=reason,
+            basis=basis,
+            cost=cost,
+            effect=effect or {},
+        )
+
+    return make
+
+
+env = _plain("env")
+package = _plain("package")
+
+
+def action(name: str, reason: str, *, basis: Basis = "documented", cost: str = "") -> Remedy:
+    """Something to do that is no flag, variable or package."""
+    return Remedy(kind="action", name=name, direction="do", reason=reason, basis=basis, cost=cost)
+
+
+def new_launch(
+    launch: Launch, findings: Sequence[Finding]
+) -> tuple[list[str] | None, list[DiffLine]]:
+    """The launch with the first remedy that can be written as a command, and the difference.
+
+    One variable at a time: only the best remedy of the first finding that has one is applied.
+    """
+    for remedy in _writable(findings):
+        changes = {remedy.name: _value(remedy)} if remedy.kind == "flag" else {}
+        variables = {remedy.name: _text(remedy)} if remedy.kind == "env" else {}
+        after = with_changes(launch, changes, variables)
+        if not launch.flags and launch.command is None:
+            return None, []
+        return after.argv(), diff(launch, after)
+    return None, []
+
+
+def _writable(findings: Sequence[Finding]) -> Iterable[Remedy]:
+    for finding in findings:
+        for remedy in finding.remedies[:1]:
+            placeholder = isinstance(remedy.to, str) and remedy.to.startswith("<")
+            if remedy.kind in ("flag", "env") and not placeholder:
+                yield remedy
+
+
+def _value(remedy: Remedy) -> Any:
+    return False if remedy.direction == "disable" and remedy.to is None else remedy.to
+
+
+def _text(remedy: Remedy) -> str | None:
+    return None if remedy.to is None or remedy.direction == "remove" else str(remedy.to)

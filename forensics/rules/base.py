@@ -1,0 +1,127 @@
+"""What a rule is, and the registry of all rules.
+
+A rule is a pure function from a case (one run with its incident) to findings. It yields a `Skip`
+when it could not judge, with the reason. Rules of other packages register through the entry point
+group `forensics.rules`: each names a module whose rules are then registered like our own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from forensics.findings import Finding, Role, Severity
+from forensics.rules.case import Case
+
+GROUP = "forensics.rules"
+
+# How strongly a root-cause candidate explains a failure. The strongest wins, then the earliest.
+QUIET_CAUSE = 90
+"""A quiet cause from which everything after it follows (a wrong load path, a kernel kill)."""
+FAILURE = 60
+"""A failure whose own text names what broke."""
+DEGRADED = 40
+"""The server lives, but answers badly."""
+CONSEQUENCE = 30
+"""Loud, and usually somebody else's fault: time-outs, closed connections, a killed child."""
+UNEXPLAINED = 10
+"""A failure that no rule knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A rule could not judge; `because` completes "skipped: ..."."""
+
+    because: str
+
+
+Check = Callable[[Case], Iterator[Finding | Skip]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: a stable id, what it looks for, and the check."""
+
+    id: str
+    class_: str
+    severity: Severity
+    role: Role
+    summary: str
+    needs: str
+    check: Check
+    playbook: str
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a user or a site may set."""
+
+    model_config: Path | None = None
+    """The model's `config.json`, for what the log does not say."""
+    select: frozenset[str] = frozenset()
+    """Rule ids to run; empty: all."""
+    ignore: frozenset[str] = frozenset()
+    severity: dict[str, Severity] = field(default_factory=dict)
+    """Rule id to the severity its findings get."""
+
+    def wants(self, rule: Rule) -> bool:
+        """Whether a rule is to run."""
+        return rule.id not in self.ignore and (not self.select or rule.id in self.select)
+
+
+_RULES: dict[str, Rule] = {}
+
+FAMILIES = (
+    "capture",
+    "pool",
+    "weights",
+    "serving_memory",
+    "numerics",
+    "models",
+    "signatures",
+)
+"""Modules of this package that hold rules, in the order in which they are listed."""
+
+
+def rule(
+    id: str,
+    *,
+    class_: str,
+    summary: str,
+    needs: str,
+    severity: Severity = "critical",
+    role: Role = "root_cause",
+    playbook: str | None = None,
+) -> Callable[[Check], Check]:
+    """Register a check as a rule."""
+
+    def register(check: Check) -> Check:
+        add_rule(Rule(id, class_, severity, role, summary, needs, check, playbook or id))
+        return check
+
+    return register
+
+
+def add_rule(new: Rule) -> None:
+    """Register a rule.
+
+    Raises:
+        ValueError: its id is taken.
+    """
+    if new.id in _RULES:
+        raise ValueError(f"rule id {new.id} is taken")
+    _RULES[new.id] = new
+
+
+@cache
+def registry() -> tuple[Rule, ...]:
+    """Every rule: our own by family, then those of other packages."""
+    for family in FAMILIES:
+        importlib.import_module(f"forensics.rules.{family}")
+    for entry in entry_points(group=GROUP):
+        entry.load()
+    return tuple(_RULES.values())

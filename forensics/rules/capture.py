@@ -1,0 +1,447 @@
+"""Graph capture: will it fit, and why it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.events import Event
+from forensics.findings import Finding, Remedy, Severity
+from forensics.incident import Failure
+from forensics.incident.ledgers import graph_kind
+from forensics.memory import (
+    PREFILL_KINDS,
+    FractionAdvice,
+    Need,
+    best_need,
+    headroom,
+    lower_bound,
+    prior_need,
+    suggest_fraction,
+)
+from forensics.remedies import env, flag, kept
+from forensics.rules.base import FAILURE, Skip, rule
+from forensics.rules.case import Case
+from forensics.rules.memory_facts import (
+    capture_events,
+    computed_need,
+    earlier_need,
+    echoes,
+    gib,
+    oom_sentence,
+    pending,
+    situation,
+    sizes_of,
+)
+
+_DEVICE_OOM = frozenset(
+    {
+        "out_of_memory",
+        "cuda_error_out_of_memory",
+        "cuda_memory_allocation",
+        "driver_out_of_memory",
+        "cublas_alloc_failed",
+        "virtual_memory_failed",
+    }
+)
+
+
+def is_device_oom(failure: Failure) -> bool:
+    """Whether a failure is GPU memory running out, by PyTorch's allocator or the driver."""
+    if failure.oom is not None:
+        return True
+    chain = failure.traceback.chain if failure.traceback else []
+    return any(raised.kind in _DEVICE_OOM for raised in chain)
+
+
+@rule(
+    "graph-capture-headroom",
+    class_="graph_capture_oom",
+    severity="warning",
+    role="precursor",
+    summary="Too little GPU memory is free when graph capture begins",
+    needs="capture-begin lines with free memory (0.4.3 on)",
+)
+def graph_capture_headroom(case: Case) -> Iterator[Finding | Skip]:
+    """Hold free memory at each capture begin against what the captures to come need."""
+    begins = capture_events(case)
+    if not begins:
+        yield Skip("no capture line in this log")
+        return
+    for kind, events in begins.items():
+        shown = [event for event in events if event.number("avail_gib") is not None]
+        if not shown:
+            yield Skip("the capture-begin lines of this release print no free memory")
+            continue
+        if finding := _headroom(case, kind, shown):
+            yield finding
+
+
+def _headroom(case: Case, kind: str, events: list[Event]) -> Finding | None:
+    tightest = min(event.number("avail_gib") or 0.0 for event in events)
+    # The first rank that is as tight as the tightest: there it became knowable.
+    event = next(e for e in events if (e.number("avail_gib") or 0.0) <= tightest + 0.05)
+    free = event.number("avail_gib") or 0.0
+    sizes = sizes_of(case, kind)
+    to_come = pending(case, kind, sizes)
+    computed = None
+    if kind in ("decode", "verify"):
+        computed = computed_need(case, sizes, "prefill" in capture_events(case))
+    need = best_need(earlier_need(case, kind, to_come[0].largest), computed)
+    if need is not None:
+        severity: Severity | None = _severity(free, need)
+    else:
+        alarm = headroom(free, to_come)
+        if alarm.alarm in ("none", "unusable"):
+            return None
+        severity = "critical" if alarm.alarm == "critical" else "warning"
+        severity = "info" if alarm.alarm == "info" else severity
+        need = prior_need(to_come)
+    if severity is None or need is None:
+        return None
+    return _alarm(case, kind, event, free, need, severity)
+
+
+def _severity(free_gib: float, need: Need) -> Severity | None:
+    if free_gib < need.low_gib:
+        return "critical"
+    if free_gib < need.gib + 0.1:
+        return "warning"
+    return None
+
+
+def _alarm(
+    case: Case, kind: str, event: Event, free: float, need: Need, severity: Severity
+) -> Finding:
+    ranks = len(
+        [e for e in capture_events(case)[kind] if abs((e.number("avail_gib") or 0) - free) < 0.06]
+    )
+    on = f"on {ranks} ranks" if ranks > 1 else f"on {event.rank}" if event.rank else "on the GPU"
+    spread = f"{need.low_gib:.2f} to {need.high_gib:.2f}" if need.high_gib else f"{need.gib:.2f}"
+    passed = _passed(case, kind)
+    verdict = "capture passed nevertheless" if passed else "this launch is likely to fail here"
+    if severity == "info":
+        verdict = "capture passed" if passed else "it usually fits"
+    advice = None if passed else _advice(case, need)
+    class_ = "piecewise_graph_oom" if kind in PREFILL_KINDS else "graph_capture_oom"
+    return case.finding(
+        "graph-capture-headroom",
+        class_,
+        event,
+        severity="info" if passed else severity,
+        role="precursor",
+        title=f"Only {gib(free)} free {on} when {kind} graph capture begins: {verdict}",
+        explanation=f"Capture of the {kind} graphs needs about {need.gib:.2f} GiB "
+        f"({spread}; basis: {_basis(need)}) and {free:.2f} GiB are free {on}.",
+        known_at=case.known(event),
+        phase="graph_capture",
+        rank=None if ranks > 1 else event.rank,
+        confidence="high" if need.basis in ("observed", "computed") else "medium",
+        remedies=_fraction_remedies(case, advice, need),
+        facts={
+            "free_gib": free,
+            "need_gib": round(need.gib, 2),
+            "need_low_gib": round(need.low_gib, 2),
+            "need_high_gib": need.high_gib and round(need.high_gib, 2),
+            "basis": need.basis,
+            "graphs": kind,
+            "ranks": ranks,
+            "came_true": False if passed else None,
+        },
+    )
+
+
+def _basis(need: Need) -> str:
+    return f"{need.basis.replace('_', ' ')}; {need.note}" if need.note else need.basis
+
+
+def _passed(case: Case, kind: str) -> bool:
+    """Whether this capture ended well on every rank that began it."""
+    captures = [
+        capture
+        for ledger in case.run.ledgers()
+        for capture in ledger.captures
+        if capture.kind == kind
+    ]
+    ends = [e for e in case.run.of("capture_end") if graph_kind(e.string("what")) == kind]
+    done = len(ends) >= len(captures) > 0
+    return done or case.run.ready is not None
+
+
+def _advice(case: Case, need: Need) -> FractionAdvice | None:
+    here = situation(case)
+    return None if here is None else suggest_fraction(here, need)
+
+
+@rule(
+    "graph-capture-oom",
+    class_="graph_capture_oom",
+    summary="GPU memory ran out while CUDA graphs were captured",
+    needs="a traceback of a rank with an out-of-memory error, in capture",
+)
+def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:
+    """The first rank that ran out of memory in capture; the others are its echoes."""
+    failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
+    if not failed:
+        return
+    first = failed[0]
+    kind = _kind_at(case, first)
+    need = _need_of(case, failed)
+    prefill = kind in PREFILL_KINDS
+    begin = _begin_of(case, first, kind)
+    advice = _advice(case, need) if need else None
+    yield case.finding(
+        "piecewise-graph-oom" if prefill else "graph-capture-oom",
+        "piecewise_graph_oom" if prefill else "graph_capture_oom",
+        first.event,
+        title=_title(first, kind, need, begin),
+        explanation=_explanation(case, first, need, begin, advice),
+        evidence=[
+            *case.evidence(begin),
+            *case.failure_evidence(first),
+        ],
+        remedies=_remedies(case, first, kind, advice, need),
+        not_helpful=_not_helpful(case, first),
+        phase="graph_capture",
+        rank=first.rank,
+        weight=FAILURE,
+        facts=_facts(case, first, failed, need, begin, advice),
+        playbook="graph-capture-oom",
+    )
+
+
+def _kind_at(case: Case, failure: Failure) -> str:
+    """The kind of graphs a failing rank was capturing: by its frames, else its last begin line."""
+    frames = failure.traceback.frames if failure.traceback else []
+    places = " ".join(f"{frame.file}:{frame.function}" for frame in frames)
+    if "piecewise" in places:
+        return "piecewise"
+    if "prefill_cuda_graph" in places or "prefill_graph" in places:
+        return "prefill"
+    begin = _begin_of(case, failure, None)
+    return graph_kind(begin.string("what")) if begin else "decode"
+
+
+def _begin_of(case: Case, failure: Failure, kind: str | None) -> Event | None:
+    """The capture-begin line of the failing rank before it failed."""
+    found = None
+    for event in case.run.of("capture_begin"):
+        mine = event.rank == failure.rank and event.source == failure.event.source
+        if mine and event.line < failure.line:
+            if kind is None or graph_kind(event.string("what")) == kind:
+                found = event
+    return found
+
+
+def _need_of(case: Case, failed: list[Failure]) -> Need | None:
+    """The need of the capture that failed: at least what was taken plus what was refused."""
+    bounds = []
+    for failure in failed:
+        begin = _begin_of(case, failure, None)
+        free = begin.number("avail_gib") if begin else None
+        if failure.oom and failure.oom.free_gib is not None and free is not None:
+            bounds.append(lower_bound(free, failure.oom.free_gib, failure.oom.requested_gib))
+    worst = max(bounds, key=lambda need: need.gib, default=None)
+    kind = _kind_at(case, failed[0])
+    sizes = sizes_of(case, kind)
+    to_come = pending(case, kind, sizes)
+    better = best_need(earlier_need(case, kind, to_come[0].largest), worst)
+    return better or prior_need(to_come)
+
+
+def _title(first: Failure, kind: str, need: Need | None, begin: Event | None) -> str:
+    where = f"{first.rank} " if first.rank else ""
+    had = begin.number("avail_gib") if begin else None
+    if need and had is not None:
+        bound = "at least " if need.basis == "lower_bound" else "about "
+        return (
+            f"{where}ran out of GPU memory capturing {kind} graphs: "
+            f"{bound}{need.gib:.2f} GiB needed, {had:.2f} GiB free"
+        )
+    return f"{where}ran out of GPU memory capturing {kind} graphs"
+
+
+def _explanation(
+    case: Case,
+    first: Failure,
+    need: Need | None,
+    begin: Event | None,
+    advice: FractionAdvice | None,
+) -> str:
+    parts = []
+    had = begin.number("avail_gib") if begin else None
+    if had is not None:
+        parts.append(f"Capture began with {had:.2f} GiB free")
+    sentence = oom_sentence(first)
+    if sentence:
+        parts.append(f"{'; ' if parts else ''}{sentence}")
+    text = "".join(parts) + ". "
+    if need and need.basis == "lower_bound" and had is not None:
+        text += (
+            f"So capture needed at least {need.gib:.2f} GiB, {need.gib - had:.2f} more than "
+            "there was; a lower bound, because it had not finished. "
+        )
+    text += _partition(case)
+    if advice and advice.arithmetic:
+        text += " Arithmetic (GiB): " + "; ".join(advice.arithmetic) + "."
+    return text.strip()
+
+
+def _partition(case: Case) -> str:
+    """Partition against capacity: do the weights leave room that the fraction gave away?"""
+    here = situation(case)
+    if here is None or here.after_weights_gib is None:
+        return ""
+    weights = here.baseline_gib - here.after_weights_gib
+    share = weights / here.baseline_gib
+    if share > 0.9:
+        return f"Weights take {weights:.1f} of {here.baseline_gib:.1f} GiB: little is left to share out."
+    pool = f", the KV pool {here.pool_gib:.1f}" if here.pool_gib else ""
+    return (
+        f"A question of partition, not of capacity: weights take {weights:.1f} of "
+        f"{here.baseline_gib:.1f} GiB a GPU{pool}; mem_fraction_static={here.fraction:g} left "
+        f"{here.baseline_gib * (1 - here.fraction):.2f} GiB for everything else."
+    )
+
+
+def _fraction_remedies(case: Case, advice: FractionAdvice | None, need: Need) -> list[Remedy]:
+    if advice is None or not advice.possible or advice.fraction is None:
+        return []
+    basis = "lower_bound" if need.basis == "lower_bound" else need.basis
+    lost = advice.kv_tokens_change or 0
+    cost = f"about {abs(lost):,} KV tokens fewer a GPU" if lost else "a smaller KV pool"
+    effect = {
+        "free_gib_at_capture": advice.free_gib_at_capture and round(advice.free_gib_at_capture, 2),
+        "kv_tokens": advice.kv_tokens,
+        "kv_tokens_change": advice.kv_tokens_change,
+    }
+    if advice.free_gib_at_capture_scaled is not None:
+        effect["free_gib_at_capture_scaled"] = round(advice.free_gib_at_capture_scaled, 2)
+    free = advice.free_gib_at_capture or 0.0
+    return kept(
+        flag(
+            case.run.launch,
+            "mem_fraction_static",
+            advice.fraction,
+            f"leaves about {free:.1f} GiB free at capture; "
+            + (
+                f"at {advice.fraction_fail:.3f} and above it fails again"
+                if advice.fraction_fail
+                else "see the arithmetic"
+            ),
+            direction="decrease",
+            basis="prior" if basis == "prior" else "computed" if basis == "projected" else basis,
+            cost=cost,
+            effect={name: value for name, value in effect.items() if value is not None},
+        )
+    )
+
+
+def _remedies(
+    case: Case, first: Failure, kind: str, advice: FractionAdvice | None, need: Need | None
+) -> list[Remedy]:
+    launch = case.run.launch
+    fraction = _fraction_remedies(case, advice, need) if need else []
+    if kind in PREFILL_KINDS:
+        return kept(*_without_prefill_graphs(case), *fraction)
+    smaller = _smaller_batch(case)
+    fragments = None
+    oom = first.oom
+    if oom and (oom.reserved_unallocated_gib or 0.0) > 2 * oom.requested_gib:
+        fragments = env(
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "set",
+            f"{oom.reserved_unallocated_gib:.2f} GiB are cached in pieces that did not fit the "
+            "request; it helps only with pieces that arise after the pool was sized",
+            to="expandable_segments:True",
+            cost="none known; not with memory saver or IPC-shared weights",
+        )
+    last_resort = flag(
+        launch,
+        "disable_cuda_graph",
+        True,
+        "starts without graphs; a last resort",
+        cost="decoding becomes much slower",
+    )
+    return kept(*fraction, smaller, fragments, last_resort)
+
+
+def _smaller_batch(case: Case) -> Remedy | None:
+    sizes = sizes_of(case, "decode") or sizes_of(case, "verify")
+    largest = max(sizes, default=0)
+    if not largest:
+        listed = case.run.launch.get("cuda_graph_max_bs")
+        largest = listed if isinstance(listed, int) else 0
+    if largest < 16:
+        return None
+    smaller = max(largest // 4, 8)
+    return flag(
+        case.run.launch,
+        "cuda_graph_max_bs",
+        smaller,
+        f"captures up to {smaller} instead of {largest}: buffers shrink with the largest batch",
+        direction="decrease",
+        basis="heuristic",
+        cost=f"batches above {smaller} run without graphs",
+    )
+
+
+def _without_prefill_graphs(case: Case) -> list[Remedy]:
+    launch = case.run.launch
+    asked = launch.get("enable_piecewise_cuda_graph") is True
+    why = "prefill graphs are what ran out; decode graphs do not need them"
+    cost = "prefill runs without graphs"
+    tokens = launch.get("piecewise_cuda_graph_max_tokens")
+    fewer = None
+    if isinstance(tokens, int) and tokens > 512:
+        fewer = flag(
+            launch,
+            "piecewise_cuda_graph_max_tokens",
+            tokens // 4,
+            "captures fewer and smaller prefill shapes",
+            basis="heuristic",
+            cost="long prefills run without graphs",
+        )
+    return kept(
+        flag(launch, "enable_piecewise_cuda_graph", None, why, direction="remove", cost=cost)
+        if asked
+        else None,
+        None if asked else flag(launch, "disable_piecewise_cuda_graph", True, why, cost=cost),
+        fewer,
+    )
+
+
+def _not_helpful(case: Case, first: Failure) -> list[str]:
+    del first
+    told = [
+        "a higher mem_fraction_static takes more from what capture needs",
+        "another KV dtype: the pool takes the same bytes whatever the type",
+    ]
+    here = situation(case)
+    if here and here.after_weights_gib and here.after_weights_gib > 0.15 * here.baseline_gib:
+        told.append("more GPUs: the weights fit with room to spare")
+    return told
+
+
+def _facts(
+    case: Case,
+    first: Failure,
+    failed: list[Failure],
+    need: Need | None,
+    begin: Event | None,
+    advice: FractionAdvice | None,
+) -> dict[str, object]:
+    facts: dict[str, object] = {"echo_ranks": echoes(case.run.failures, first)}
+    had = begin.number("avail_gib") if begin else None
+    if need is not None:
+        facts |= {"need_gib": round(need.gib, 2), "basis": need.basis}
+        if had is not None:
+            facts["deficit_gib"] = round(need.gib - had, 2)
+    if had is not None:
+        facts["free_gib_at_begin"] = had
+    if first.oom:
+        facts["requested_gib"] = round(first.oom.requested_gib, 3)
+    if advice and advice.fraction_next:
+        facts["safer_fraction"] = advice.fraction_next
+    if len({f.rank for f in failed}) > 1:
+        facts["ranks_failed"] = list(dict.fromkeys(f.rank for f in failed if f.rank))
+    return facts

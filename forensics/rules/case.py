@@ -1,0 +1,125 @@
+"""What a rule sees: one run with its incident, and the words to point at lines of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from forensics.events import Event, Raised
+from forensics.findings import Evidence, Finding, KnownAt, Place, Remedy, Role, Severity
+from forensics.incident import Failure, Incident, Run
+from forensics.redact import redact
+from forensics.timeline.clock import NO_DATE
+
+_LONGEST = 600
+
+
+@dataclass
+class Case:
+    """One run to be judged."""
+
+    run: Run
+    incident: Incident
+    config_path: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def path(self, source: int) -> str:
+        """A source as it was named by the user."""
+        return self.incident.sources[source].path
+
+    def place(self, event: Event, line: int | None = None) -> Place:
+        """Where an event, or a line of it, stands."""
+        return Place(source=self.path(event.source), line=line or event.line)
+
+    def known(self, event: Event, line: int | None = None) -> KnownAt:
+        """The line of an event as the moment at which a finding became knowable."""
+        dated = event.time is not None and event.time.year != NO_DATE
+        time = event.time if dated else None
+        return KnownAt(source=self.path(event.source), line=line or event.line, time=time)
+
+    def evidence(self, *events: Event | None) -> list[Evidence]:
+        """The first lines of events as evidence; None is left out."""
+        return [
+            Evidence(source=self.path(e.source), line=e.line, text=_line(e.text))
+            for e in events
+            if e is not None
+        ]
+
+    def raised(self, event: Event, raised: Raised) -> Evidence:
+        """The exception line of a traceback as evidence."""
+        text = f"{raised.type}: {raised.message}" if raised.message else raised.type
+        return Evidence(
+            source=self.path(event.source), line=raised.line or event.line, text=_line(text)
+        )
+
+    def failure_evidence(self, failure: Failure) -> list[Evidence]:
+        """A failure's record, the innermost frame of its cause, and its exceptions."""
+        shown = self.evidence(failure.event)
+        if failure.traceback:
+            for raised in failure.traceback.chain:
+                if raised.type:
+                    shown.append(self.raised(failure.event, raised))
+        return list({(e.source, e.line): e for e in shown}.values())
+
+    def finding(
+        self,
+        rule: str,
+        class_: str,
+        event: Event,
+        *,
+        severity: Severity = "critical",
+        role: Role = "root_cause",
+        title: str,
+        explanation: str,
+        evidence: Iterable[Evidence] = (),
+        remedies: Iterable[Remedy] = (),
+        known_at: KnownAt | None = None,
+        **more: Any,
+    ) -> Finding:
+        """A finding that begins at an event; what is not given follows from the event."""
+        values: dict[str, Any] = {
+            "rule": rule,
+            "class": class_,
+            "severity": severity,
+            "role": role,
+            "title": redact(title),
+            "explanation": redact(explanation),
+            "rank": event.rank,
+            "phase": event.phase,
+            "first": self.place(event),
+            "known_at": known_at or self.known(event, event.end_line),
+            "evidence": list(evidence) or self.evidence(event),
+            "remedies": list(remedies),
+            "playbook": rule,
+        }
+        return Finding.model_validate({**values, **more})
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The model's `config.json`: from the user, or from the logged path if it exists here."""
+        candidates = [self.config_path] if self.config_path else []
+        if isinstance(model := self.run.launch.get("model_path"), str) and model.startswith("/"):
+            candidates.append(Path(model) / "config.json")
+        for path in candidates:
+            try:
+                found = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            if isinstance(found, dict):
+                return {**found, **(found.get("text_config") or {})}
+        return {}
+
+    def before(self, event: Event) -> Iterable[Event]:
+        """Events of the run up to and without this one, in reading order."""
+        for other in self.run.events:
+            if other is event:
+                return
+            yield other
+
+
+def _line(text: str) -> str:
+    return redact(text.split("\n", 1)[0])[:_LONGEST]

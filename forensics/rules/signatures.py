@@ -1,0 +1,1 @@
+"""Rules that are data: this message means that (`signatures/*.toml`)."""

@@ -1,0 +1,95 @@
+"""When no rule fits: the first bad line, its rank, the phase and the frames that matter.
+
+Never silence, and never a guess dressed up.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forensics.events import Event, Frame
+from forensics.findings import Finding
+from forensics.incident import Failure
+from forensics.rules.base import UNEXPLAINED
+from forensics.rules.case import Case
+
+PLAYBOOK = "unknown-failure"
+
+_ECHOES = frozenset({"child_failed", "sigquit", "child_exit", "init_failed", "server_terminated"})
+_PLUMBING = re.compile(
+    r"torch/(?:nn/modules/module|utils/_contextlib)|multiprocessing/|concurrent/|runpy|<frozen|"
+    r"<string>|threading\.py|asyncio/|uvloop|uvicorn/|contextlib"
+)
+
+
+def unexplained(case: Case) -> list[Finding]:
+    """The finding for a failed run that no rule explains; empty if nothing bad is to be seen."""
+    if case.run.failures:
+        return [_of_failure(case, case.run.failures[0])]
+    if event := first_bad(case):
+        return [_of_event(case, event)]
+    return []
+
+
+def first_bad(case: Case) -> Event | None:
+    """The first record that tells of a failure: of an error level, else of a crash."""
+    from forensics.incident.outcome import CRASHES
+
+    crash = next((e for e in case.run.events if e.kind in CRASHES), None)
+    for event in case.run.events:
+        if crash is not None and event.line > crash.line and event.kind not in CRASHES:
+            break
+        if event.level in ("ERROR", "CRITICAL", "FATAL") and event.kind != "http_access":
+            return event
+    primary = [e for e in case.run.events if e.kind in CRASHES and e.kind not in _ECHOES]
+    return primary[0] if primary else crash
+
+
+def condensed(frames: list[Frame], most: int = 6) -> list[str]:
+    """The frames that matter: without plumbing, repeats folded, the innermost last."""
+    kept: list[str] = []
+    for frame in frames:
+        if not _PLUMBING.search(frame.file) and (not kept or kept[-1] != frame.short):
+            kept.append(frame.short)
+    return kept[-most:]
+
+
+def _of_failure(case: Case, failure: Failure) -> Finding:
+    traceback = failure.traceback
+    raised = traceback.cause if traceback else None
+    name = raised.name if raised and raised.type else "an error"
+    said = raised.message.split("\n")[0] if raised else failure.event.text
+    frames = condensed(raised.frames if raised else [])
+    path = f" Innermost frames: {' > '.join(frames)}." if frames else ""
+    where = f" on {failure.rank}" if failure.rank else ""
+    return case.finding(
+        PLAYBOOK,
+        "unknown",
+        failure.event,
+        title=f"Failed{where} in {failure.phase}: {name}: {said[:160]}",
+        explanation=f"No rule explains this failure. The first exception was {name}: "
+        f"{said[:300]}.{path}",
+        evidence=case.failure_evidence(failure),
+        confidence="low",
+        phase=failure.phase,
+        rank=failure.rank,
+        weight=UNEXPLAINED,
+        facts={"exception": name, "message": said[:400], "frames": frames},
+        known_at=case.known(failure.event, failure.event.end_line),
+    )
+
+
+def _of_event(case: Case, event: Event) -> Finding:
+    said = event.text.split("\n")[0]
+    return case.finding(
+        PLAYBOOK,
+        "unknown",
+        event,
+        title=f"Failed in {event.phase}: {said[:160]}",
+        explanation="No rule explains this failure, and no traceback of it stands in the log. "
+        f"The first bad line says: {said[:300]}",
+        confidence="low",
+        weight=UNEXPLAINED,
+        phase=case.run.phase,
+        facts={"message": said[:400], "kind": event.kind},
+    )
