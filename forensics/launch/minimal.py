@@ -161,7 +161,7 @@ def _fraction_mark(launch: Launch, value: Value, gpu_total_mib: float | None) ->
     if gpu_total_mib is not None:
         settings = Settings.of_launch(launch.get, launch.table().version)
         automatic = automatic_fraction(gpu_total_mib, settings)
-        if automatic is not None and abs(value - automatic) <= 0.002:
+        if automatic is not None and abs(value - automatic) <= 0.002 + 1e-9:
             return None
         return LIKELY
     return LIKELY if abs(value * 100 - round(value * 100)) < 1e-6 else None
