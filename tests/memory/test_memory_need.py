@@ -134,7 +134,9 @@ def test_the_best_basis_wins_unless_a_failure_says_more() -> None:
         (("Qwen3MoeForCausalLM",), 4, "light"),
         (("Qwen3MoeForCausalLM",), 8, "heavy"),
         (("LlamaForCausalLM",), 8, "light"),
-        ((None, "/models/DeepSeek-R1-Distill"), 1, "heavy"),
+        ((None, "/models/DeepSeek-R1"), 1, "heavy"),
+        (("Qwen2ForCausalLM", "/models/DeepSeek-R1-Distill-Qwen-7B"), 8, "light"),
+        (("LlamaForCausalLM", "/models/kimi-like"), 8, "light"),
         ((None,), 8, "light"),
     ],
 )
