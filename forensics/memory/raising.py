@@ -13,7 +13,7 @@ from forensics.memory.advice import (
     step_down,
     step_up,
 )
-from forensics.memory.pool import minimum_fraction, pool_budget_gib
+from forensics.memory.pool import minimum_fraction, pool_budget_gib, slack_gib
 
 ABOVE_MINIMUM = 0.02
 
@@ -52,15 +52,28 @@ def raise_fraction(
     room = step_down(1 - (need_gib + RESERVE_GIB) / baseline_gib)
     chosen = max(least, min(step_up(max(wishes)), room, HIGHEST_FRACTION))
     chosen = round(max(chosen, step_up((fraction or 0.0) + STEP)), 2)
+    return _raised(chosen, fraction, baseline_gib, after_weights_gib, need_gib, cell_bytes)
+
+
+def _raised(
+    chosen: float,
+    now: float | None,
+    baseline_gib: float,
+    after_weights_gib: float,
+    need_gib: float,
+    cell_bytes: float | None,
+) -> FractionAdvice:
+    """The advice for a higher fraction: what pool it gives and what it leaves."""
+    lowest = minimum_fraction(after_weights_gib, baseline_gib)
     budget = pool_budget_gib(after_weights_gib, baseline_gib, chosen)
-    slack = baseline_gib * (1 - chosen)
+    slack = slack_gib(baseline_gib, chosen)
     warnings = []
     if slack < need_gib + RESERVE_GIB:
         warnings.append(f"only {slack:.2f} GiB would be left for graphs and activations")
     return FractionAdvice(
         possible=chosen < HIGHEST_FRACTION,
         fraction=chosen,
-        now=fraction,
+        now=now,
         basis="computed",
         fraction_min=lowest,
         free_gib_at_capture=slack,
@@ -71,6 +84,7 @@ def raise_fraction(
             f"pool at {chosen:g} = {after_weights_gib:.2f} - {slack:.2f} = {budget:.2f}",
         ],
         warnings=warnings,
+        because="" if chosen < HIGHEST_FRACTION else "the fraction is at its highest already",
     )
 
 
