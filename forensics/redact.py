@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 REDACTED = "[redacted]"
@@ -59,22 +60,34 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
 )  # fmt: skip
 
 _SECRET_NAME = re.compile(rf"(?i)(?:.*[_-])?{_NAME}$|.*_token$")
-_HINT = re.compile(
-    r"(?i)sk-|hf_|gh[pousr]_|github_pat|glpat-|nvapi-|xox|aiza|a[ks]ia|eyj|private key|bearer|basic"
-    r"|authorization|://|[?&]|key|secret|passw|passphrase|[_-]token"
+_HINTS = (
+    *("sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "nvapi-"),
+    *("xox", "aiza", "akia", "asia", "eyj", "bearer", "basic", "authorization", "://", "?", "&"),
+    *("key", "secret", "passw", "passphrase"),
 )
+_TOKEN = re.compile(r"[_-]token(?!s|iz)")
 _NOT_SECRET_TOKENS = re.compile(r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio)_token$")
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a pattern could match, told fast: most texts of a log hold none of the hints."""
+    lower = text.lower()
+    for hint in _HINTS:  # a loop is three times as fast as `any` here
+        if hint in lower:
+            return True
+    return "token" in lower and bool(_TOKEN.search(lower))
 
 
 def redact(text: str) -> str:
     """The text without its secrets."""
-    if not _HINT.search(text):
+    if not may_hold_secret(text):
         return text
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a flag, variable or key of this name holds a secret: `api_key`, `HF_TOKEN`."""
     return bool(_SECRET_NAME.match(name)) and not _NOT_SECRET_TOKENS.search(name)
@@ -94,7 +107,7 @@ def redact_value(value: Any, name: str = "") -> Any:
     """Nested data without its secrets; `name` is the key that holds it."""
     if isinstance(value, dict):
         return {redact(str(key)): redact_value(item, str(key)) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         strings = [item for item in value if isinstance(item, str)]
         if len(strings) == len(value) and not is_secret_name(name):
             return redact_argv(strings)

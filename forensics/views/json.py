@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forensics import __version__
 from forensics.diagnosis import Diagnosis, RunReport
-from forensics.redact import redact_value
+from forensics.redact import may_hold_secret, redact_value
 from forensics.views.schema import (
     CoverageDocument,
     Document,
@@ -58,10 +59,18 @@ def document(diagnosis: Diagnosis) -> Document:
 
 def dumps(data: Any, indent: int | None = None) -> str:
     """JSON text without secrets, safe for a terminal; NaN and infinities become null."""
-    text = json.dumps(
-        _plain(redact_value(data)), ensure_ascii=False, allow_nan=False, indent=indent, default=str
-    )
+    try:
+        text = _encode(data, indent)
+    except ValueError:
+        data = _plain(data)
+        text = _encode(data, indent)
+    if may_hold_secret(text):
+        text = _encode(redact_value(data), indent)
     return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _encode(data: Any, indent: int | None) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent, default=_jsonable)
 
 
 def _source(source: SourceFacts) -> Source:
@@ -106,11 +115,16 @@ def _launch(launch: Launch) -> LaunchDocument:
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON knows: times as ISO 8601, no NaN."""
+    """The same without NaN and infinities, which JSON lacks."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
         return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _jsonable(value: Any) -> Any:
+    """Times as ISO 8601, sets as lists, anything else as its text."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return value.isoformat() if isinstance(value, datetime) else str(value)

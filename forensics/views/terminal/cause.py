@@ -16,7 +16,7 @@ from forensics.views.terminal.words import Places
 _MOST_LINES = 6
 _ROWS = 2
 _WRAP_LOSS = 14
-_PREFIX = re.compile(r"^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]]*\]\s*")
+_PREFIX = re.compile(r"^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*(?: ([^\]]*))?\]\s*")
 _FIGURES = re.compile(r"\d+\.\d+|\b\d{2,}\b|'[\w./-]+'|\b\w+(?:Error|Exception)\b")
 _ERROR = re.compile(r"\b[\w.]*(?:Error|Exception)\b")
 
@@ -27,6 +27,7 @@ class _Line:
 
     evidence: Evidence
     text: str
+    rank: str = ""
     alike: int = 0
 
 
@@ -67,9 +68,11 @@ def draw_evidence(
     label_width = max((Text(place).cell_len for place in places_shown), default=0)
     for line, place in zip(shown, places_shown, strict=True):
         tail = f"  (and {line.alike} alike)" if line.alike else ""
-        room = _ROWS * (page.width - label_width - indent - 2) - len(tail) - _WRAP_LOSS
+        rank = f"{line.rank}: " if line.rank and not line.alike else ""
+        extra = len(rank) + len(tail) + _WRAP_LOSS
+        room = _ROWS * (page.width - label_width - indent - 2) - extra
         text = line.text if verbose else window(line.text, room, _relevant(line.text, keys))
-        body = Text(text).append(tail, style="dim")
+        body = Text(rank, style="dim").append(text, style="not dim").append(tail, style="dim")
         page.item(place.ljust(label_width), body, indent, label_style="cyan")
     if len(lines) > len(shown):
         page.paragraph(f"... {len(lines) - len(shown)} more (-v)", indent, "dim")
@@ -89,7 +92,10 @@ def _fold(evidence: list[Evidence]) -> list[_Line]:
     """The lines in order, without their log prefix; repeats counted."""
     lines: dict[tuple[str, str], _Line] = {}
     for item in evidence:
-        text = _PREFIX.sub("", one_line(item.text))
-        known = lines.setdefault((item.source, text), _Line(item, text, -1))
-        known.alike += 1
+        whole = one_line(item.text)
+        prefix = _PREFIX.match(whole)
+        text = whole[prefix.end() :] if prefix else whole
+        rank = (prefix[1] or "") if prefix else ""
+        line = lines.setdefault((item.source, text), _Line(item, text, rank, -1))
+        line.alike += 1
     return list(lines.values())
