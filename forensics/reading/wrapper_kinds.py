@@ -134,8 +134,10 @@ WRAPPERS = (
     ),
     _wrapper(
         "Ray",
-        r"\((?P<node>raylet[^()]*|autoscaler[^()]*|(?:[^()\s][^()]*(?:\([^()]*\))?[^()]*)?"
-        rf"pid=\d+(?:, ip=[\d.:a-fA-F]+)?)\){GAP}",
+        # Names have a bound, so that a hostile line cannot make the search slow.
+        r"\((?P<node>(?:raylet|autoscaler)[^()]{0,99}"
+        r"|(?:[^()\s][^()]{0,99}(?:\([^()]{0,99}\))? )?pid=\d+(?:, ip=[\d.:a-fA-F]+)?)\)"
+        rf"{GAP}",
         "(",
     ),
     _wrapper(

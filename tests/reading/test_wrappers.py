@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -394,3 +395,21 @@ def test_json_lines_cannot_be_unwrapped_in_bulk() -> None:
 def test_no_text_breaks_it(raw: str) -> None:
     for piece in [*Unwrapper().pieces(1, raw), *detect([raw]).pieces(1, raw)]:
         assert not set(piece.text) & set("\x00\x1b\r\n")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "(" + "a" * 300_000 + "(" + "b" * 300_000,
+        "a-1" + " " * 500_000 + "a-" * 100_000,
+        "'[2025-07-29 18:14:43] " * 20_000,
+        "[0:0<0:0, " * 50_000 + "s]",
+        "\x1b[" * 100_000 + "\x1b]" * 100_000,
+        "  " * 200_000 + ":",
+        '{"a":' * 100_000 + "}",
+    ],
+)
+def test_a_hostile_line_takes_linear_time(raw: str) -> None:
+    begun = time.process_time()
+    Unwrapper().pieces(1, raw)
+    assert time.process_time() - begun < 5
