@@ -33,8 +33,16 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     findings = sorted(found, key=_importance)
     for number, finding in enumerate(findings, start=1):
         finding.id = f"r{run.number}-{number}-{finding.rule}"
-    command, changed = new_launch(run.launch, [f for f in findings if f.role != "consequence"])
-    return RunReport(run, findings, root, skipped, command, changed)
+    after = new_launch(run.launch, [f for f in findings if f.role != "consequence"])
+    return RunReport(
+        run,
+        findings=findings,
+        root_cause=root,
+        skipped=skipped,
+        new_command=after.command,
+        new_env=after.env,
+        diff=after.diff,
+    )
 
 
 def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedRule]]:

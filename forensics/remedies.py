@@ -7,6 +7,7 @@ otherwise they give None, and `kept` drops it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from forensics.findings import Basis, Direction, Finding, Remedy, RemedyKind
@@ -25,7 +26,7 @@ def kept(*remedies: Remedy | None) -> list[Remedy]:
 
 def flag(
     launch: Launch,
-    field: str,
+    name: str,
     to: Any,
     reason: str,
     *,
@@ -39,14 +40,14 @@ def flag(
     `direction` follows from the old value where both are numbers. The result is None if the
     release has no such flag, or if the flag has this value already.
     """
-    if unsupported(launch, {field: to}):
+    if unsupported(launch, {name: to}):
         return None
-    now = launch.get(field)
-    if now == to and (now is not None or field in launch.flags):
+    now = launch.get(name)
+    if now == to and (now is not None or name in launch.flags):
         return None
     return Remedy(
         kind="flag",
-        name=release_name(launch, field),
+        name=release_name(launch, name),
         direction=direction or _direction(now, to),
         from_=now,
         to=to,
@@ -57,10 +58,10 @@ def flag(
     )
 
 
-def release_name(launch: Launch, field: str) -> str:
+def release_name(launch: Launch, name: str) -> str:
     """The name that a field has in the launch's release, or the given one."""
     table = launch.table()
-    return next((name for name in names_of(field) if table.has(name)), field)
+    return next((known for known in names_of(name) if table.has(known)), name)
 
 
 def _direction(now: Any, to: Any) -> Direction:
@@ -110,21 +111,28 @@ def action(name: str, reason: str, *, basis: Basis = "documented", cost: str = "
     return Remedy(kind="action", name=name, direction="do", reason=reason, basis=basis, cost=cost)
 
 
-def new_launch(
-    launch: Launch, findings: Sequence[Finding]
-) -> tuple[list[str] | None, list[DiffLine]]:
-    """The launch with the first remedy that can be written as a command, and the difference.
+@dataclass(frozen=True, slots=True)
+class NewLaunch:
+    """The next launch: words, environment, and the difference to the last one."""
+
+    command: list[str] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    diff: list[DiffLine] = field(default_factory=list)
+
+
+def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
+    """The launch with the first remedy that can be written as a command.
 
     One variable at a time: only the best remedy of the first finding that has one is applied.
     """
+    if not launch.flags and launch.command is None:
+        return NewLaunch()
     for remedy in _writable(findings):
         changes = {remedy.name: _value(remedy)} if remedy.kind == "flag" else {}
         variables = {remedy.name: _text(remedy)} if remedy.kind == "env" else {}
         after = with_changes(launch, changes, variables)
-        if not launch.flags and launch.command is None:
-            return None, []
-        return after.argv(), diff(launch, after)
-    return None, []
+        return NewLaunch(after.argv(), after.env, diff(launch, after))
+    return NewLaunch()
 
 
 def _writable(findings: Sequence[Finding]) -> Iterable[Remedy]:

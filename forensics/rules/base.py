@@ -82,7 +82,7 @@ FAMILIES = (
     "serving_memory",
     "numerics",
     "models",
-    "signatures",
+    "signature_rules",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""
 

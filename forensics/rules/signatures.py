@@ -1,1 +1,0 @@
-"""Rules that are data: this message means that (`signatures/*.toml`)."""
