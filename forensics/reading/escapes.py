@@ -15,8 +15,9 @@ _ESCAPE = re.compile(
     r"|[ -/]*[0-Z\\^-~])?"
 )
 _CONTROLS = dict.fromkeys([*range(9), *range(10, 13), *range(14, 32), 127])
-# Colour codes whose escape character was lost, as in text copied from a browser.
-_BARE_COLOUR = re.compile(r"(?:\^\[)?\[(?:\d{1,3}(?:;\d{1,3})*)?m")
+# Colour codes whose escape character was lost, as in text copied from a browser, or spelled out,
+# as in JSON.
+_BARE_COLOUR = re.compile(r"(?:\^\[|\\u001[bB]|\\x1[bB]|\\033|\\e)?\[\d{1,3}(?:;\d{1,3})*m")
 
 
 def clean(text: str) -> str:

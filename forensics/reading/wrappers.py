@@ -200,6 +200,8 @@ def _has_evidence(wrapper: Wrapper, text: str, end: int, depth: int = 0) -> bool
         return True
     if depth >= _MAX_DEPTH or end >= len(text):
         return False
+    if text[end] == "{":
+        return read_json_line(text[end:]) is not None
     for inner in BY_FIRST.get(text[end], ()):
         match = inner.pattern.match(text, end)
         if match is None or match.end() == end:
