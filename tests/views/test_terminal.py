@@ -76,11 +76,11 @@ STANDING RISKS
             fix  set SGLANG_ENABLE_JIT_DEEPGEMM=0
 
 TIMELINE  2026-02-18, the log's clock
-  23:47:12  startup                  22 s
+  23:47:12  startup                22 s
   23:47:14    ! DeepGemm reads scales as ue8m0, the checkpoint ...  glm5.log:7
-  23:47:34  weights            5 min 42 s
-  23:53:16  KV pool                   6 s
-  23:53:22  CUDA graphs               8 s
+  23:47:34  weights          5 min 42 s
+  23:53:16  KV pool                 6 s
+  23:53:22  CUDA graphs             8 s
   23:53:22    ! 0.96 GiB free when graph capture begins: it ...  glm5.log:142
   23:53:28  first failure on TP4  glm5.log:151
 
@@ -105,12 +105,12 @@ FINDINGS
             fix  set SGLANG_ENABLE_JIT_DEEPGEMM=0
 
 TIMELINE  2026-02-18, the log's clock
-  23:47:12  startup                  22 s
+  23:47:12  startup                22 s
   23:47:14    ! DeepGemm reads scales as ue8m0, the checkpoint ...  glm5.log:7
-  23:47:34  weights            5 min 42 s
-  23:53:16  KV pool                   6 s
-  23:53:22  CUDA graphs               6 s
-  23:53:28  serving           43 min 44 s
+  23:47:34  weights          5 min 42 s
+  23:53:16  KV pool                 6 s
+  23:53:22  CUDA graphs             6 s
+  23:53:28  serving         43 min 44 s
   23:53:28  ready
 
 Read logs/glm5.log: 397 lines, 98.5% recognised; 8 ranks; sglang 0.5.9.
@@ -283,3 +283,36 @@ def test_alike_names_are_told_apart(launch_b: Diagnosis) -> None:
     page = draw(launch_b)
     assert "  logs/glm5.log:142  Capture" in page
     assert "Read 2 sources: 397 lines" in page
+
+
+def test_steps_of_arithmetic_stand_one_below_another(launch_b: Diagnosis) -> None:
+    launch_b.reports[0].findings[
+        0
+    ].explanation = (
+        "Too little was free. Arithmetic (GiB): slack = 94.40 * (1 - 0.95) = 4.72; had 0.96."
+    )
+    assert (
+        "  Too little was free.\n"
+        "\n"
+        "  Arithmetic (GiB):\n"
+        "  -  slack = 94.40 * (1 - 0.95) = 4.72\n"
+        "  -  had 0.96\n"
+        "\n"
+    ) in draw(launch_b)
+
+
+def test_ranks_that_failed_later_are_echoes(launch_b: Diagnosis) -> None:
+    findings = launch_b.reports[0].findings
+    findings[0].facts["echo_ranks"] = ["TP0", "TP1", "TP2", "TP6"]
+    assert "  TP0-TP2, TP6 failed the same way, later\n" in draw(launch_b)
+
+
+def test_ranks_that_differ_a_little_are_one_bar(launch_b: Diagnosis) -> None:
+    launch_b.reports[0].run.memory[5].free_gib = 0.8
+    assert "  TP0-TP7  8 ranks alike, within 0.16\n" in draw(launch_b)
+
+
+def test_a_rank_of_which_only_free_memory_is_known_has_no_bar(launch_b: Diagnosis) -> None:
+    for row in launch_b.reports[0].run.memory:
+        row.total_gib = row.weights_gib = row.kv_pool_gib = row.other_gib = None
+    assert "  TP0-TP7  8 ranks alike\n  . free 0.96\n" in draw(launch_b)

@@ -83,7 +83,7 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     echoes = [finding for finding in others if finding.role == "consequence"]
     rest = [finding for finding in others if finding not in early and finding not in echoes]
     draw_precursors(page, early, places)
-    draw_echoes(page, echoes, places)
+    draw_echoes(page, echoes, places, main.facts.get("echo_ranks") or [] if main else [])
     draw_risks(page, rest, places, verbose, "Standing risks" if main else "Findings")
     draw_timeline(page, report, places)
     if verbose:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -15,6 +16,8 @@ from forensics.views.terminal.words import Places
 
 _MOST_LINES = 6
 _ROWS = 2
+_ARITHMETIC = "Arithmetic (GiB): "
+"""Begins the steps of arithmetic, parted by semicolons, at the end of an explanation."""
 _WRAP_LOSS = 14
 _PREFIX = re.compile(r"^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*(?: ([^\]]*))?\]\s*")
 _FIGURES = re.compile(r"\d+\.\d+|\b\d{2,}\b|'[\w./-]+'|\b\w+(?:Error|Exception)\b")
@@ -34,10 +37,21 @@ class _Line:
 def draw_finding(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
     """The section of the cause."""
     page.heading("Cause" if finding.role == "root_cause" else "Finding", _attributes(finding))
-    if finding.explanation:
-        page.paragraph(finding.explanation)
-        page.blank()
+    draw_explanation(page, finding)
+    page.blank()
     draw_evidence(page, finding, places, verbose)
+
+
+def draw_explanation(page: Page, finding: Finding, indent: int = 2) -> None:
+    """The explanation: its lines are paragraphs, steps of arithmetic stand one below another."""
+    text, _, arithmetic = finding.explanation.partition(_ARITHMETIC)
+    for paragraph in text.splitlines():
+        page.paragraph(paragraph, indent)
+    if arithmetic:
+        page.blank()
+        page.paragraph(_ARITHMETIC.strip(), indent)
+    for step in arithmetic.rstrip(". \n").split("; ") if arithmetic else ():
+        page.item("-", step, indent)
 
 
 def draw_failure(page: Page, report: RunReport, places: Places) -> None:
@@ -61,19 +75,16 @@ def draw_evidence(
     page: Page, finding: Finding, places: Places, verbose: bool, indent: int = 2
 ) -> None:
     """The evidence lines of a finding; lines that differ in their rank alone are one."""
-    lines = _fold(finding.evidence)
-    shown = lines if verbose else lines[:_MOST_LINES]
     keys = _FIGURES.findall(f"{finding.title} {finding.explanation}")
-    places_shown = [places.at(line.evidence) for line in shown]
-    label_width = max((Text(place).cell_len for place in places_shown), default=0)
-    for line, place in zip(shown, places_shown, strict=True):
+    column = max((Text(places.at(item)).cell_len for item in finding.evidence), default=0)
+    room = _ROWS * (page.width - column - indent - 2) - _WRAP_LOSS
+    lines = _fold(finding.evidence, keys, sys.maxsize if verbose else room)
+    shown = lines if verbose else lines[:_MOST_LINES]
+    for line in shown:
         tail = f"  (and {line.alike} alike)" if line.alike else ""
         rank = f"{line.rank}: " if line.rank and not line.alike else ""
-        extra = len(rank) + len(tail) + _WRAP_LOSS
-        room = _ROWS * (page.width - label_width - indent - 2) - extra
-        text = line.text if verbose else window(line.text, room, _relevant(line.text, keys))
-        body = Text(rank, style="dim").append(text, style="not dim").append(tail, style="dim")
-        page.item(place.ljust(label_width), body, indent, label_style="cyan")
+        body = Text(rank, style="dim").append(line.text, style="not dim").append(tail, style="dim")
+        page.item(places.at(line.evidence).ljust(column), body, indent, label_style="cyan")
     if len(lines) > len(shown):
         page.paragraph(f"... {len(lines) - len(shown)} more (-v)", indent, "dim")
 
@@ -88,13 +99,14 @@ def _relevant(text: str, keys: list[str]) -> list[str]:
     return [key for key in keys if key in text] or _ERROR.findall(text)
 
 
-def _fold(evidence: list[Evidence]) -> list[_Line]:
-    """The lines in order, without their log prefix; repeats counted."""
+def _fold(evidence: list[Evidence], keys: list[str], room: int) -> list[_Line]:
+    """The lines in order, cut to the room, without their log prefix; repeats counted."""
     lines: dict[tuple[str, str], _Line] = {}
     for item in evidence:
         whole = one_line(item.text)
         prefix = _PREFIX.match(whole)
         text = whole[prefix.end() :] if prefix else whole
+        text = window(text, room, _relevant(text, keys))
         rank = (prefix[1] or "") if prefix else ""
         line = lines.setdefault((item.source, text), _Line(item, text, rank, -1))
         line.alike += 1

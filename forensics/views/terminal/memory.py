@@ -5,7 +5,9 @@ The bar is made of plain characters, so that it reads without colour and survive
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rich.text import Text
 
@@ -15,8 +17,11 @@ from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import DOING, PHASE, Places, fold_ranks
 
-ALIKE_GIB = 0.05
+ALIKE_GIB = 0.3
 """Ranks whose figures differ by no more than this are drawn as one."""
+
+SHOWN_GIB = 0.05
+"""What is smaller is not drawn, and a difference between ranks no larger is not told."""
 
 _PARTS = (
     ("#", "weights", "weights_gib", "blue"),
@@ -26,6 +31,8 @@ _PARTS = (
     (".", "free", "free_gib", "green"),
 )
 _UNKNOWN = "?"
+_Part: TypeAlias = tuple[str, str, float, str]
+"""Mark, name, size in GiB, style."""
 _MOST_GROUPS = 6
 
 
@@ -33,6 +40,7 @@ _MOST_GROUPS = 6
 class _Group:
     row: MemoryRow
     tags: list[str]
+    spread_gib: float = 0.0
 
 
 def draw_memory(page: Page, report: RunReport, places: Places) -> None:
@@ -44,7 +52,8 @@ def draw_memory(page: Page, report: RunReport, places: Places) -> None:
     when = f"while {DOING.get(phases[0], phases[0])}" if len(phases) == 1 else "as last printed"
     page.heading("Memory", f"GiB per GPU, {when}")
     for group in groups[:_MOST_GROUPS]:
-        note = "" if places.single else f"  {places.name(group.row.source)}"
+        named = group.row.source and not places.single
+        note = f"  {places.name(group.row.source)}" if named else ""
         if len(phases) > 1:
             note += f"  {PHASE.get(group.row.phase, group.row.phase)}"
         _draw_group(page, group, note)
@@ -62,9 +71,10 @@ def _groups(report: RunReport) -> list[_Group]:
     order = {tag: number for number, tag in enumerate(report.run.tags)}
     groups: list[_Group] = []
     for row in sorted(last.values(), key=lambda row: (row.source, order.get(row.rank, 0))):
-        group = next((group for group in groups if _alike(group.row, row)), None)
+        group = next((one for one in groups if _spread(one.row, row) <= ALIKE_GIB), None)
         if group:
             group.tags.append(row.rank)
+            group.spread_gib = max(group.spread_gib, _spread(group.row, row))
         else:
             groups.append(_Group(row, [row.rank]))
     return groups
@@ -74,15 +84,18 @@ def _has_figures(row: MemoryRow) -> bool:
     return any(getattr(row, field) is not None for _, _, field, _ in _PARTS)
 
 
-def _alike(one: MemoryRow, two: MemoryRow) -> bool:
-    fields = ["total_gib", *(field for _, _, field, _ in _PARTS)]
-    for field in fields:
+def _spread(one: MemoryRow, two: MemoryRow) -> float:
+    """The largest difference of two rows, GiB; infinite where they cannot be compared."""
+    if (one.phase, one.source) != (two.phase, two.source):
+        return math.inf
+    largest = 0.0
+    for field in ("total_gib", *(field for _, _, field, _ in _PARTS)):
         first, second = getattr(one, field), getattr(two, field)
         if (first is None) != (second is None):
-            return False
-        if first is not None and abs(first - second) > ALIKE_GIB:
-            return False
-    return one.phase == two.phase and one.source == two.source
+            return math.inf
+        if first is not None:
+            largest = max(largest, abs(first - second))
+    return largest
 
 
 def _draw_group(page: Page, group: _Group, note: str) -> None:
@@ -90,30 +103,33 @@ def _draw_group(page: Page, group: _Group, note: str) -> None:
     title = Text("  ").append(one_line(fold_ranks(group.tags)) or "all ranks", style="bold")
     if len(group.tags) > 1:
         title.append(f"  {len(group.tags)} ranks alike")
+        if group.spread_gib > SHOWN_GIB:
+            title.append(f", within {group.spread_gib:.2f}")
     page.raw(title.append(note, style="dim"))
-    _draw_bar(page, row)
-
-
-def _draw_bar(page: Page, row: MemoryRow) -> None:
-    known = [(mark, name, getattr(row, field), style) for mark, name, field, style in _PARTS]
-    sizes = [max(size or 0.0, 0.0) for _, _, size, _ in known]
+    parts = [
+        (mark, name, size, style)
+        for mark, name, field, style in _PARTS
+        if (size := getattr(row, field)) is not None and (size > SHOWN_GIB or field == "free_gib")
+    ]
+    sizes = [max(size, 0.0) for _, _, size, _ in parts]
     total = max(row.total_gib or 0.0, sum(sizes))
-    marks = [mark for mark, *_ in known] + [_UNKNOWN]
-    styles = [style for *_, style in known] + ["dim"]
-    rest = total - sum(sizes)
-    end = f"] {total:.2f}{'' if row.total_gib else ' known'}"
-    cells = _cells([*sizes, rest if rest > ALIKE_GIB else 0.0], page.width - 4 - len(end))
+    if total - sum(sizes) > SHOWN_GIB:
+        parts.append((_UNKNOWN, "unattributed", total - sum(sizes), "dim"))
+    if len(parts) > 1:
+        end = f"] {total:.2f}{'' if row.total_gib else ' known'}"
+        _draw_bar(page, parts, end)
+    _draw_legend(page, parts)
+
+
+def _draw_bar(page: Page, parts: list[_Part], end: str) -> None:
     bar = Text("  [")
-    for mark, style, number in zip(marks, styles, cells, strict=True):
+    cells = _cells([size for _, _, size, _ in parts], page.width - 4 - len(end))
+    for (mark, _, _, style), number in zip(parts, cells, strict=True):
         bar.append(mark * number, style=style)
     page.raw(bar.append(end))
-    legend = [(mark, name, size, style) for mark, name, size, style in known if size is not None]
-    if rest > ALIKE_GIB:
-        legend.append((_UNKNOWN, "unattributed", rest, "dim"))
-    _draw_legend(page, legend)
 
 
-def _draw_legend(page: Page, parts: list[tuple[str, str, float, str]]) -> None:
+def _draw_legend(page: Page, parts: list[_Part]) -> None:
     """Marks, names and sizes; a part is never split over two lines."""
     line = Text()
     for mark, name, size, style in parts:

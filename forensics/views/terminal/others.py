@@ -9,10 +9,10 @@ from rich.text import Text
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding
 from forensics.views.clean import one_line
-from forensics.views.terminal.cause import draw_evidence
+from forensics.views.terminal.cause import draw_evidence, draw_explanation
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.remedy import phrase
-from forensics.views.terminal.words import SEVERITY_STYLE, Places, count, duration
+from forensics.views.terminal.words import SEVERITY_STYLE, Places, count, duration, fold_ranks
 
 _MOST_ECHOES = 4
 _MOST_RISKS = 5
@@ -31,11 +31,17 @@ def draw_precursors(page: Page, findings: Sequence[Finding], places: Places) -> 
         page.item(places.at(finding.known_at), text, label_style="cyan")
 
 
-def draw_echoes(page: Page, findings: Sequence[Finding], places: Places) -> None:
-    """Consequences in one line: they are not what to mend."""
-    if not findings:
+def draw_echoes(
+    page: Page, findings: Sequence[Finding], places: Places, ranks: Sequence[str]
+) -> None:
+    """Consequences in one line: they are not what to mend. `ranks` failed the same way, later."""
+    if not (findings or ranks):
         return
     page.heading("Echoes", "they follow from the cause")
+    if ranks:
+        page.paragraph(f"{fold_ranks(ranks)} failed the same way, later")
+    if not findings:
+        return
     shown = [f"{finding.rank or finding.rule} {places.at(finding.first)}" for finding in findings]
     more = f", {len(shown) - _MOST_ECHOES} more" if len(shown) > _MOST_ECHOES else ""
     page.paragraph(", ".join(shown[:_MOST_ECHOES]) + more)
@@ -56,7 +62,7 @@ def draw_risks(
         if finding.remedies:
             page.item("fix", phrase(finding.remedies[0]), indent=12, label_style="dim")
         if verbose:
-            page.paragraph(finding.explanation, indent=12)
+            draw_explanation(page, finding, indent=12)
             draw_evidence(page, finding, places, verbose, indent=12)
     if len(findings) > len(shown):
         page.paragraph(f"... {len(findings) - len(shown)} more (-v)", style="dim")

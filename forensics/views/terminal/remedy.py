@@ -145,8 +145,8 @@ def _effect(remedy: Remedy) -> str:
         if name.removesuffix("_change") != name and name.removesuffix("_change") in remedy.effect:
             continue
         number = amount(data)
-        words = name.removesuffix("_gib").replace("_", " ")
-        unit = " GiB" if name.endswith("_gib") else ""
+        words = f"{name}_".replace("_gib_", "_").strip("_").replace("_", " ")
+        unit = " GiB" if "_gib_" in f"{name}_" else ""
         part = _EFFECTS.get(name, f"{words} {{}}{unit}").format(number)
         parts.append(part + _change(remedy, name))
     return ", ".join(parts)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from forensics.incident import Run
 
 _MOST_MARKS = 6
+_PHASE_WIDTH = 14
 
 
 @dataclass
@@ -42,9 +43,11 @@ def draw_timeline(page: Page, report: RunReport, places: Places) -> None:
     page.heading("Timeline", f"{entries[0].time:%Y-%m-%d}, the log's clock")
     form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
     for entry in entries:
-        row = Text(f"  {entry.time.strftime(form)}  ").append_text(entry.text)
+        row = Text(f"  {entry.time.strftime(form)}  ")
+        column = row.cell_len + _PHASE_WIDTH
+        row.append_text(entry.text)
         if entry.note:
-            row.append(f"{'':{max(28 - row.cell_len, 2)}}{entry.note:>13}", style="dim")
+            row.append(f"{'':{max(column - row.cell_len, 2)}}{entry.note:>13}", style="dim")
         page.raw(row)
 
 
