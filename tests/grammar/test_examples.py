@@ -73,7 +73,8 @@ ALLOCATOR_MESSAGES = {
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
     "no_nvml": "CUDA out of memory. Tried to allocate 6.37 GiB. GPU 0 has a total capacty of 79.11 "
     "GiB of which 2.93 GiB is free. Process 4242 has 76.17 GiB memory in use. Of the allocated "
-    "memory 68.61 GiB is allocated by PyTorch, and 5.63 GiB is reserved by PyTorch but unallocated.",
+    "memory 68.61 GiB is allocated by PyTorch, and 5.63 GiB is reserved by PyTorch but "
+    "unallocated.",
     "private_pools": "HIP out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of "
     "255.98 GiB of which 244.65 GiB is free. 1.05 GiB allowed; Of the allocated memory 1017.01 MiB "
     "is allocated by PyTorch, with 17.00 MiB allocated in private pools (e.g., HIP Graphs), and "
