@@ -33,7 +33,7 @@ def analyze(
     """
     settings = settings or Settings()
     incident, unknown = read(paths, progress)
-    if not any(source.recognised_lines for source in incident.sources):
+    if not any(source.is_log for source in incident.sources):
         raise NotALog(_nothing_recognised(incident))
     reports = [judge(run, incident, settings) for run in incident.runs]
     return Diagnosis(incident, reports, _coverage(incident, reports, unknown))
@@ -82,6 +82,7 @@ def _take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) ->
     tally = parser.tally
     facts.lines, facts.blank_lines = tally.lines, tally.blank
     facts.recognised_lines = tally.recognised
+    facts.is_log = parser.is_log
     facts.wrapper = parser.wrapper
     facts.notice = "; ".join(notices) or None
 

@@ -26,7 +26,11 @@ HEADS = "prefix"
 """The grammar file whose kinds are record heads."""
 
 NESTED = frozenset({"server_args", "torch_oom"})
-"""Grammar files with recursion or free order: Lark itself runs them (`forensics.grammar.nested`)."""
+"""Grammar files with recursion or free order: Lark itself runs them, at run time."""
+
+
+NOTICE = -4
+"""Rules of this priority and below know a line by its first words or topic only."""
 
 
 class Grammar:
@@ -44,6 +48,11 @@ class Grammar:
     def match(self, message: str) -> Match | None:
         """The kind and fields of a message (the text after wrappers, escapes and head)."""
         return self.messages.match(message)
+
+    def is_notice(self, kind: str) -> bool:
+        """Whether a kind is a mere notice: weak evidence that a line is SGLang's at all."""
+        known = self.messages.kinds.get(kind)
+        return known is None or known.priority <= NOTICE
 
     def head(self, text: str) -> Match | None:
         """The head at the start of a text; its field `message` is what follows."""
@@ -79,6 +88,7 @@ def _restore(path: Path) -> list[Kind] | None:
                     "groups": {key: (pair[0], pair[1]) for key, pair in row["groups"].items()},
                     "labels": {key: (pair[0], pair[1]) for key, pair in row["labels"].items()},
                     "starts": tuple(row["starts"]),
+                    "needles": tuple(row["needles"]),
                 }
             )
             for row in rows

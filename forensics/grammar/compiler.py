@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from forensics.grammar.notation import (
     Choice,
@@ -33,8 +34,8 @@ class Kind:
     """One line kind, ready to match.
 
     `groups` maps each group of `regex` to (field, terminal); a field that occurs twice in a rule
-    has two groups. `starts` are the texts one of which begins every match (empty: any), `needle`
-    is a text that every match contains.
+    has two groups. `starts` are the texts one of which begins every match (empty: any),
+    `needles` are texts of which every match contains one (empty: nothing is known).
     """
 
     name: str
@@ -44,7 +45,7 @@ class Kind:
     regex: str
     groups: dict[str, tuple[str, str]]
     starts: tuple[str, ...]
-    needle: str
+    needles: tuple[str, ...]
     weight: int
     """Literal characters in the rule: of two kinds that match, the heavier one is meant."""
     labels: dict[str, tuple[str, str]]
@@ -81,7 +82,7 @@ def compile_kind(rule: Definition, file: str, scope: Mapping[str, Definition]) -
         starts, _ = _starts(rule.body, scope)
     except GrammarError as error:
         raise GrammarError(f"{file}.lark, rule {rule.name}: {error}") from error
-    needles = _required(rule.body, scope)
+    required = _required(rule.body, scope)
     return Kind(
         name=rule.name,
         file=file,
@@ -90,8 +91,8 @@ def compile_kind(rule: Definition, file: str, scope: Mapping[str, Definition]) -
         regex=rf"^(?:{regex})$",
         groups=writer.groups,
         starts=() if "" in starts else tuple(sorted(starts)),
-        needle=max(needles, key=len, default=""),
-        weight=sum(map(len, needles)),
+        needles=max(required, key=lambda texts: min(map(len, texts)), default=()),
+        weight=sum(len(texts[0]) for texts in required if len(texts) == 1),
         labels=dict(_labels(rule.body, scope)),
     )
 
@@ -178,25 +179,35 @@ def _starts(node: Node, scope: Mapping[str, Definition]) -> tuple[set[str], bool
             return heads, True
 
 
-def _required(node: Node, scope: Mapping[str, Definition]) -> list[str]:
-    """Literal texts that every match contains."""
+def _required(node: Node, scope: Mapping[str, Definition]) -> list[tuple[str, ...]]:
+    """Sets of texts, of each of which every match contains at least one."""
     match node:
         case Literal(text, False):
-            return [text]
+            return [(text,)]
         case Name(name):
             return _required(_resolve(name, scope).body, scope)
         case Repeat(item, "+"):
             return _required(item, scope)
         case Sequence(items):
-            return [text for item in items for text in _required(item, scope)]
+            return [texts for item in items for texts in _required(item, scope)]
+        case Choice(items):
+            return _one_of([_required(item, scope) for item in items])
     return []
+
+
+def _one_of(branches: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+    """For alternatives: the most telling text of each, if each has one."""
+    if not all(branches):
+        return []
+    best = [max(texts, key=lambda found: min(map(len, found))) for texts in branches]
+    return [tuple(dict.fromkeys(text for found in best for text in found))]
 
 
 def _labels(node: Node, scope: Mapping[str, Definition]) -> Iterable[tuple[str, tuple[str, str]]]:
     """Literals directly followed by a field."""
     match node:
         case Sequence(items):
-            for label, after in zip(items, items[1:], strict=False):
+            for label, after in pairwise(items):
                 if isinstance(label, Literal) and isinstance(after, Name):
                     terminal = leaf_terminal(_resolve(after.name, scope))
                     if terminal is not None:

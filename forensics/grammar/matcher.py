@@ -35,14 +35,14 @@ class Matcher:
         self.kinds = {kind.name: kind for kind in ordered}
         self._order = {kind.name: place for place, kind in enumerate(ordered)}
         self._by_start: defaultdict[str, list[tuple[Kind, tuple[str, ...]]]] = defaultdict(list)
-        self._anywhere: list[Kind] = []
+        self._anywhere: list[tuple[Kind, tuple[str, ...]]] = []
         self._patterns: dict[str, re.Pattern[str]] = {}
         for kind in ordered:
             if kind.starts and min(map(len, kind.starts)) >= _KEY:
                 for key in {start[:_KEY] for start in kind.starts}:
                     self._by_start[key].append((kind, kind.starts))
             else:
-                self._anywhere.append(kind)
+                self._anywhere.append((kind, kind.needles or ("",)))
         self._cached = lru_cache(maxsize=32_768)(self._match)
 
     def match(self, message: str) -> Match | None:
@@ -61,7 +61,11 @@ class Matcher:
             for kind, starts in self._by_start.get(message[:_KEY], ())
             if message.startswith(starts)
         ]
-        candidates += [kind for kind in self._anywhere if kind.needle in message]
+        for kind, needles in self._anywhere:
+            for needle in needles:
+                if needle in message:
+                    candidates.append(kind)
+                    break
         if len(candidates) > 1:
             candidates.sort(key=lambda kind: self._order[kind.name])
         for kind in candidates:

@@ -12,10 +12,11 @@ from functools import cache, lru_cache
 
 import lark
 
+from forensics.grammar.nested import nested_parser
 from forensics.grammar.values import size_gib
-from forensics.resources import grammar_dir
 
 _HEAD = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MUSA|MPS) out of memory\. Tried to allocate ")
+_CLAUSE = re.compile(r" (?=GPU \d|Including |Of the |Process \d|with |and \d|If |\(GPU)")
 _LONGEST = 4_000
 
 
@@ -52,7 +53,7 @@ class OutOfMemory:
 
 @cache
 def _parser() -> lark.Lark:
-    return lark.Lark.open(str(grammar_dir() / "torch_oom.lark"), parser="lalr", lexer="contextual")
+    return nested_parser("torch_oom")
 
 
 @lru_cache(maxsize=512)
@@ -61,11 +62,15 @@ def parse_out_of_memory(text: str) -> OutOfMemory | None:
     if not (head := _HEAD.search(text)):
         return None
     message = text[head.start() : head.start() + _LONGEST].replace("\n", " ")
-    try:
-        tree = _parser().parse(message)
-    except lark.exceptions.LarkError:
-        return None
-    return _read(tree)
+    while message:
+        try:
+            return _read(_parser().parse(message))
+        except lark.exceptions.UnexpectedInput as error:
+            # A log cut inside a clause: read the whole clauses before it.
+            end = error.pos_in_stream if error.pos_in_stream is not None else len(message)
+            last = max((c.start() for c in _CLAUSE.finditer(message, 0, max(end, 1))), default=0)
+            message = message[:last]
+    return None
 
 
 def _read(tree: lark.Tree[lark.Token]) -> OutOfMemory:

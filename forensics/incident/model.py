@@ -116,6 +116,8 @@ class SourceFacts:
     lines: int = 0
     blank_lines: int = 0
     recognised_lines: int = 0
+    is_log: bool = False
+    """Something in it was recognised beyond doubt."""
     node: str | None = None
     wrapper: str | None = None
     notice: str | None = None

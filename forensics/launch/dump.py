@@ -16,11 +16,11 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 
+from forensics.grammar.nested import nested_parser
 from forensics.launch.model import Launch, Value
 from forensics.launch.redact import redact_named
 from forensics.redact import redact
 from forensics.releases import guess_release, releases
-from forensics.resources import grammar_dir
 
 _START = re.compile(r"(?<![\w)])server_args=\s*(?=ServerArgs\(|\{)")
 _NEXT_FIELD = re.compile(r",\s*(?=[a-z_]\w*=)")
@@ -115,10 +115,7 @@ def _named(name: str, value: Value) -> Value:
 
 @cache
 def _parser() -> Lark:
-    grammar = (grammar_dir() / "server_args.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar, parser="lalr", lexer="contextual", transformer=_Values(), maybe_placeholders=True
-    )
+    return nested_parser("server_args", transformer=_Values(), maybe_placeholders=True)
 
 
 def parse_dump(text: str) -> Launch | None:

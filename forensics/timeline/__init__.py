@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from forensics.events import Event
 from forensics.grammar import Grammar
-from forensics.reading import Block, Unwrapper, detect
+from forensics.reading import SAMPLE_LINES, Block, Unwrapper, detect
 from forensics.timeline.assembly import Assembler
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 ROUTINE = frozenset({"decode_batch", "prefill_batch", "http_access"})
 """Kinds of routine serving lines: kept as rows, not as events."""
-
-SAMPLE_LINES = 200
-"""Lines from which the wrappers of a source are recognised."""
 
 _WORTH_LANES = 256 * 1024
 """Bytes of a block from which sorting it into lanes is faster than reading line by line."""
@@ -62,6 +59,12 @@ class SourceParser:
         self._lanes: Lanes | None = None
         self._held: list[Block] = []
         self._held_lines = 0
+        self._hot_lines = 0
+
+    @property
+    def is_log(self) -> bool:
+        """Whether anything was recognised beyond doubt as a line of a log."""
+        return self._assembler.sure > 0 or self._hot_lines > 0
 
     @property
     def wrapper(self) -> str | None:
@@ -127,6 +130,7 @@ class SourceParser:
         found = self._lanes.sort(block.data, block.first_line)
         self.tally.lines += found.lines
         self.tally.recognised += found.hot_lines
+        self._hot_lines += found.hot_lines
         if found.hot.height:
             chunk.serving.append(found.hot)
         return found.rare

@@ -53,10 +53,21 @@ class LineTally:
     text: str = ""
     blanks: int = 0
     recognised: int = 0
+    sure: int = 0
+    """Recognised beyond doubt at least so many times: by a head, or by more than a topic."""
     unknown: Counter[str] = field(default_factory=Counter)
 
-    def saw(self, line: int, *, known: bool = False, blank: bool = False, text: str = "") -> None:
+    def saw(
+        self,
+        line: int,
+        *,
+        known: bool = False,
+        sure: bool = False,
+        blank: bool = False,
+        text: str = "",
+    ) -> None:
         """Note one piece of a line."""
+        self.sure += sure
         if line != self.line:
             self.turn(line)
         self.blank = self.blank and blank
@@ -114,6 +125,11 @@ class Assembler:
             self._unheaded(record)
         return self._finished()
 
+    @property
+    def sure(self) -> int:
+        """How many records were recognised beyond doubt so far."""
+        return self._tally.sure
+
     def take_tally(self) -> tuple[int, int, Counter[str]]:
         """Blank lines, recognised lines and unknown texts since the last call."""
         return self._tally.take()
@@ -133,7 +149,9 @@ class Assembler:
             event.rank = self._tags.get(record.torn)
         self.tracker.mark(event, record.early)
         self._waiting.append(event)
-        self._tally.saw(record.line, known=event.kind != OTHER, text=record.message)
+        known = event.kind != OTHER
+        sure = known and (record.headed or not self._grammar.is_notice(event.kind))
+        self._tally.saw(record.line, known=known, sure=sure, text=record.message)
         if record.message.rstrip().endswith(BEGIN):
             self._open_traceback(event, record)
         return event
@@ -231,13 +249,18 @@ class Assembler:
         owner.age = 0
 
     def _stands_alone(self, text: str) -> bool:
-        return not text[:1].isspace() and self._grammar.match(text) is not None
+        return not text[:1].isspace() and self._named(text)
+
+    def _named(self, text: str) -> bool:
+        """Whether a rule knows a line without a head for what it is, not by its topic."""
+        match = self._grammar.match(text)
+        return match is not None and not self._grammar.is_notice(match.kind)
 
     def _continues(self, record: Record, text: str) -> bool:
         last = self._waiting[-1] if self._waiting else None
         if last is None or last.node != record.node or last.kind == OTHER:
             return False
-        if record.line - last.end_line > 2 or record.torn or self._grammar.match(text):
+        if record.line - last.end_line > 2 or record.torn or self._named(text):
             return False
         return text[:1].isspace() or bool(MULTILINE.search(last.kind))
 
