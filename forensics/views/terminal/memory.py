@@ -100,12 +100,12 @@ def _spread(one: MemoryRow, two: MemoryRow) -> float:
 
 def _draw_group(page: Page, group: _Group, note: str) -> None:
     row = group.row
-    title = Text("  ").append(one_line(fold_ranks(group.tags)) or "all ranks", style="bold")
+    title = Text().append(one_line(fold_ranks(group.tags)) or "all ranks", style="bold")
     if len(group.tags) > 1:
         title.append(f"  {len(group.tags)} ranks alike")
         if group.spread_gib > SHOWN_GIB:
             title.append(f", within {group.spread_gib:.2f}")
-    page.raw(title.append(note, style="dim"))
+    page.paragraph(title.append(note, style="dim"))
     parts = [
         (mark, name, size, style)
         for mark, name, field, style in _PARTS

@@ -50,10 +50,11 @@ def phrase(remedy: Remedy) -> str:
     name = remedy.name
     if remedy.kind == "flag":
         name = f"--{name.removeprefix('--').replace('_', '-')}"
+    on, off = ("add", "remove") if remedy.kind == "flag" else ("turn on", "turn off")
     if remedy.direction in ("remove", "disable"):
-        return f"{'remove' if remedy.direction == 'remove' else 'turn off'} {name}{_from(remedy)}"
+        return f"{'remove' if remedy.direction == 'remove' else off} {name}{_from(remedy)}"
     if remedy.direction == "enable" and (remedy.to is None or remedy.to is True):
-        return f"turn on {name}"
+        return f"{on} {name}"
     if remedy.kind == "env":
         return f"set {name}={new}{_from(remedy)}"
     verb = {"increase": "raise", "decrease": "lower"}.get(remedy.direction, "set")
@@ -161,4 +162,4 @@ def _change(remedy: Remedy, name: str) -> str:
 
 
 def _from(remedy: Remedy) -> str:
-    return "" if remedy.from_ is None else f" (now {value(remedy.from_)})"
+    return "" if remedy.from_ in (None, True) else f" (now {value(remedy.from_)})"

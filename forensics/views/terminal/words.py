@@ -36,6 +36,7 @@ SEVERITY_STYLE = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 """Colours of severities; the word is always printed with them."""
 
 _LABEL_WIDTH = 28
+_NUMBER = re.compile(r"\d+")
 
 
 class Places:
@@ -118,7 +119,7 @@ def count(number: int, noun: str) -> str:
 
 
 def fold_ranks(tags: Sequence[str]) -> str:
-    """Neighbouring ranks as ranges: `TP0-TP7`, `TP0-TP3, TP5`."""
+    """Neighbouring ranks as ranges: `TP0-TP7`, `DP0 TP0-TP3, DP1 TP4`, `DP0 TP0 to DP7 TP7`."""
     groups: list[list[str]] = []
     for tag in tags:
         if groups and _follows(groups[-1][-1], tag):
@@ -129,11 +130,19 @@ def fold_ranks(tags: Sequence[str]) -> str:
 
 
 def _range(group: list[str]) -> str:
+    first, last = group[0], group[-1]
     if len(group) < 3:
         return ", ".join(group)
-    return f"{group[0]}-{group[-1].rsplit(' ', 1)[-1]}"
+    common, _, end = last.rpartition(" ")
+    return f"{first}-{end}" if first.rpartition(" ")[0] == common else f"{first} to {last}"
 
 
 def _follows(first: str, second: str) -> bool:
-    one, two = re.fullmatch(r"(.*?)(\d+)", first), re.fullmatch(r"(.*?)(\d+)", second)
-    return bool(one and two and one[1] == two[1] and int(two[2]) == int(one[2]) + 1)
+    """Whether a tag is the next one: its numbers stay or grow by one, the last one grows."""
+    if _NUMBER.sub("", first) != _NUMBER.sub("", second):
+        return False
+    steps = [
+        int(after) - int(before)
+        for before, after in zip(_NUMBER.findall(first), _NUMBER.findall(second), strict=True)
+    ]
+    return bool(steps) and steps[-1] == 1 and set(steps) <= {0, 1}
