@@ -171,9 +171,9 @@ def _batch(frame: pl.DataFrame, layout: _Layout, words: str) -> pl.LazyFrame:
     columns = [_time(head), head.str.slice(20).str.strip_chars(" ").alias("rank")]
     for place, (label, name, terminal) in enumerate(layout.keys, start=first):
         piece = pl.col("pieces").struct.field(f"field_{place}")
-        value, check = _value(piece.str.strip_prefix(label), terminal)
+        value, check = _value(piece, label, terminal)
         columns.append(value.alias(name))
-        checks += [piece.str.starts_with(label), check]
+        checks.append(check)
     last = pl.col("pieces").struct.field(f"field_{len(layout.keys) + first}")
     checks.append(last == "" if layout.trailing else last.is_null())
     typed = lines.select(
@@ -184,18 +184,20 @@ def _batch(frame: pl.DataFrame, layout: _Layout, words: str) -> pl.LazyFrame:
     return typed.with_columns(fits.fill_null(False).alias("fits"))
 
 
-def _value(text: pl.Expr, terminal: str) -> tuple[pl.Expr, pl.Expr]:
-    """The value of a field and the check that it is one."""
+def _value(piece: pl.Expr, label: str, terminal: str) -> tuple[pl.Expr, pl.Expr]:
+    """The value of a field, and the check that key and value are what they should be.
+
+    A key that is not stripped leaves a text that is no number, so numbers need no check of it.
+    """
+    text = piece.str.strip_prefix(label)
     if terminal == "BOOL":
-        return text == "True", text.is_in(["True", "False"])
-    if terminal == "INT":
-        number = text.cast(pl.Int64, strict=False)
-        return number, number.is_not_null()
-    if terminal in ("FLOAT", "PERCENT"):
+        is_true = piece == f"{label}True"
+        return is_true, is_true | (piece == f"{label}False")
+    if terminal in ("INT", "FLOAT", "PERCENT"):
         bare = text.str.strip_suffix("%") if terminal == "PERCENT" else text
-        number = bare.cast(pl.Float64, strict=False)
+        number = bare.cast(pl.Int64 if terminal == "INT" else pl.Float64, strict=False)
         return number, number.is_not_null()
-    return text, text.is_not_null()
+    return text, piece.str.starts_with(label)
 
 
 def _access(frame: pl.DataFrame) -> pl.LazyFrame:
