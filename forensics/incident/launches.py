@@ -11,7 +11,7 @@ from forensics.launch import Launch, parse_command, parse_dump
 _VERSIONS = {"transformers_rope_notice": "transformers", "nccl_version": "nccl"}
 """Kinds whose field `version` is the version of a package."""
 
-_ENV_LINE = re.compile(r"^(?:export )?([A-Z][A-Z0-9_]{2,})=(\S*)$")
+_ENV_LINE = re.compile(r"^(?:\+ )?(?:export )?([A-Z][A-Z0-9_]{2,})=(\S*)$")
 _ENV_NAMES = re.compile(
     r"^(?:SGL|SGLANG|NCCL|CUDA|PYTORCH|TORCH|GLOO|HF|TRITON|FLASHINFER|DG|MC|UCX)_"
 )

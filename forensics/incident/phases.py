@@ -49,9 +49,10 @@ _STEPS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 _LOOP = re.compile(
-    r":(?:event_loop\w*|forward_thread_func\w*|handle_loop|run_batch|forward_batch_generation"
+    r":(?:(?:run_)?event_loop\w*|forward_thread_func\w*|handle_loop|run_batch|forward_batch_generation"
     r"|process_batch_result\w*|get_next_batch_to_run|self_check_during_idle|check_memory|recv_requests)$"
 )
+_CALLED = re.compile(r"(?:self|scheduler)\.(\w+)\(")
 _WARMUP = re.compile(r":(?:_?execute_server_warmup|_wait_and_warmup|_warmup\w*)$")
 
 
@@ -60,7 +61,7 @@ def phase_of_frames(frames: list[Frame], *, ready: bool) -> str | None:
 
     `ready` tells a request while serving from the warm-up request before readiness.
     """
-    places = [f"{frame.file.rsplit('/srt/', 1)[-1]}:{frame.function}" for frame in frames]
+    places = [place for frame in frames for place in _places(frame)]
     if any(_LOOP.search(place) for place in places):
         return "serving" if ready else "warmup"
     for phase, step in _STEPS:
@@ -69,3 +70,9 @@ def phase_of_frames(frames: list[Frame], *, ready: bool) -> str | None:
     if any(_WARMUP.search(place) for place in places):
         return "warmup"
     return None
+
+
+def _places(frame: Frame) -> list[str]:
+    """The frame itself, and what its line calls: a cut traceback may lack the callee's frame."""
+    own = f"{frame.file.rsplit('/srt/', 1)[-1]}:{frame.function}"
+    return [own, *(f":{called}" for called in _CALLED.findall(frame.code))]

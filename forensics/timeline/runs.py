@@ -65,8 +65,8 @@ class RunTracker:
     """Marks the records of one source with run and phase, in reading order."""
 
     run: int = 1
-    phases: dict[str, str] = field(default_factory=dict)
-    """Phase by rank tag."""
+    phases: dict[str, str | None] = field(default_factory=dict)
+    """Phase by rank tag; None until the rank prints a mark of its own."""
     starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 1)])
     """First line of each run of this source."""
     _main: str = "init"
@@ -83,13 +83,13 @@ class RunTracker:
         if event.kind == "server_args_dump":
             self._dumped_by.add(event.node)
         self._advance(event)
-        event.phase = self.phases.get(event.rank, "init") if event.rank else self._main
+        event.phase = (self.phases.get(event.rank) if event.rank else None) or self._main
         if event.kind in ENDS or (event.kind == "traceback" and self._in_arguments(event)):
             self._over = True
 
     def _begins(self, event: Event, early: bool) -> bool:
         if self._over:
-            return event.kind in STARTS or (early and event.rank is None)
+            return event.kind in STARTS or _sets_up(event) or (early and event.rank is None)
         if event.kind not in STARTS or not self._said:
             return False
         if event.kind == "server_args_dump" and event.node not in self._dumped_by:
@@ -107,8 +107,8 @@ class RunTracker:
 
     def _advance(self, event: Event) -> None:
         phase = PHASE_OF.get(event.kind)
-        if event.rank is not None and event.rank not in self.phases:
-            self.phases[event.rank] = "init"
+        if event.rank is not None:
+            self.phases.setdefault(event.rank, None)
         if phase is None:
             return
         if event.kind in _EVERYONE:
@@ -120,3 +120,8 @@ class RunTracker:
                 self._main = phase
         elif self._main not in ("serving", "shutdown"):
             self._main = phase
+
+
+def _sets_up(event: Event) -> bool:
+    """A variable set by a shell that shows its commands: the next launch begins with it."""
+    return event.kind == "environment_assignment" and event.text.startswith(("+ ", "export "))
