@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,3 +55,22 @@ Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="No progress; of the text, the verdict alone.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
+FailOn = Annotated[Bar, typer.Option("--fail-on", help="Exit with 1 from this severity on.")]
+ModelConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--model-config", metavar="FILE", help="The model's config.json, for more arithmetic."
+    ),
+]
+RunNumber = Annotated[
+    int | None, typer.Option("--run", metavar="N", min=1, help="Only this launch of the log.")
+]
+Select = Annotated[
+    list[str] | None, typer.Option("--select", metavar="RULE", help="Only these rules.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="RULE", help="Not these rules.")
+]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="All evidence, and the rules that were skipped.")
+]

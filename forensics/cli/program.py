@@ -69,6 +69,15 @@ def main() -> None:
     app(prog_name="forensics")
 
 
+def unknown_rule(rule: str, known: list[str]) -> str:
+    """What to say of a rule id that does not exist."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(rule, known, n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(close)}?" if close else "; `forensics rules` lists them"
+    return f"no rule {rule!r}{hint}"
+
+
 def _fail(error: Exception) -> NoReturn:
     """One line on standard error, and the exit code of the error."""
     from forensics.pipeline import InputError, NotALog

@@ -14,13 +14,19 @@ from forensics.cli.options import (
     Bar,
     Color,
     Debug,
+    FailOn,
     Format,
+    Ignore,
+    ModelConfig,
     Output,
     Paths,
     Quiet,
+    RunNumber,
+    Select,
     Table,
+    Verbose,
 )
-from forensics.cli.program import FOUND, app, guarded
+from forensics.cli.program import FOUND, app, guarded, unknown_rule
 
 if TYPE_CHECKING:
     from forensics.diagnosis import Diagnosis
@@ -33,29 +39,14 @@ def analyze(
     format: AsFormat = Format.text,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Output = None,
-    fail_on: Annotated[
-        Bar, typer.Option("--fail-on", help="Exit with 1 from this severity on.")
-    ] = Bar.critical,
-    model_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--model-config", metavar="FILE", help="The model's config.json, for more arithmetic."
-        ),
-    ] = None,
-    run: Annotated[
-        int | None, typer.Option("--run", metavar="N", min=1, help="Only this launch of the log.")
-    ] = None,
-    select: Annotated[
-        list[str] | None, typer.Option("--select", metavar="RULE", help="Only these rules.")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="RULE", help="Not these rules.")
-    ] = None,
+    fail_on: FailOn = Bar.critical,
+    model_config: ModelConfig = None,
+    run: RunNumber = None,
+    select: Select = None,
+    ignore: Ignore = None,
     color: AsColor = Color.auto,
     quiet: Quiet = False,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="All evidence, and the rules that were skipped.")
-    ] = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Say what went wrong, why, and what to change."""
@@ -147,6 +138,7 @@ def _analyze(
     from forensics.views.progress import ReadingProgress
 
     inputs = _inputs(paths, output)
+    _check_rules([*(select or ()), *(ignore or ())])
     settings = Settings(model_config, frozenset(select or ()), frozenset(ignore or ()))
     with ReadingProgress(quiet) as progress:
         return pipeline.analyze(inputs, settings, progress)
@@ -162,6 +154,18 @@ def _inputs(paths: list[str] | None, output: str | None) -> list[str]:
     ):
         raise typer.BadParameter(f"-o {output} is one of the inputs")
     return paths
+
+
+def _check_rules(ids: list[str]) -> None:
+    """Refuses a rule that does not exist: a misspelt `--ignore` would be silent."""
+    if not ids:
+        return
+    from forensics.rules import registry
+
+    known = [rule.id for rule in registry()]
+    for rule in ids:
+        if rule not in known:
+            raise typer.BadParameter(unknown_rule(rule, known))
 
 
 def _keep_run(diagnosis: Diagnosis, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from forensics.cli.options import AsColor, AsFormat, Color, Format, Output
-from forensics.cli.program import app, guarded
+from forensics.cli.program import app, guarded, unknown_rule
 
 
 @app.command()
@@ -58,18 +58,10 @@ def explain(
 
     found = {known.id: known for known in registry()}
     if rule not in found:
-        raise typer.BadParameter(_unknown_rule(rule, list(found)))
+        raise typer.BadParameter(unknown_rule(rule, list(found)))
     console = console_for(sys.stdout, color.value)
     path = playbook_dir() / f"{found[rule].playbook or rule}.md"
     if path.is_file():
         show_playbook(path, console)
     else:
         show_rules([found[rule]], console)
-
-
-def _unknown_rule(rule: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(rule, known, n=3, cutoff=0.4)
-    hint = f"; did you mean {', '.join(close)}?" if close else "; `forensics rules` lists them"
-    return f"no rule {rule!r}{hint}"

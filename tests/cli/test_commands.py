@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -54,13 +55,22 @@ def test_json_is_all_there_is_on_standard_output(line: Line, run: Run) -> None:
         assert result.err == ""
 
 
-def test_options_reach_the_line(line: Line, run: Run) -> None:
+def test_options_reach_the_line(line: Line, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [SimpleNamespace(id=name) for name in "xyz"]
+    monkeypatch.setattr("forensics.rules.registry", lambda: known)
     run("analyze", "a.log", "-", "--select", "x", "--select", "y", "--ignore", "z",
         "--model-config", "config.json")  # fmt: skip
     ((paths, settings),) = line.calls
     assert paths == ["a.log", "-"]
     assert (settings.select, settings.ignore) == ({"x", "y"}, {"z"})
     assert settings.model_config == Path("config.json")
+
+
+def test_a_misspelt_rule_is_refused(line: Line, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forensics.rules.registry", lambda: [SimpleNamespace(id="graph-oom")])
+    result = run("analyze", "a.log", "--ignore", "graph-om")
+    assert result.code == 2
+    assert "no rule 'graph-om'; did you mean graph-oom?" in result.err
 
 
 def test_one_run_alone(line: Line, run: Run) -> None:
