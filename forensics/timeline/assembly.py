@@ -197,7 +197,7 @@ class Assembler:
         if (
             last is not None
             and last.traceback is None
-            and last.node == record.node
+            and record.node in (None, last.node)  # a container's prefix may be lost on this line
             and record.torn is None
             and record.line - last.end_line <= 2
             and _ANNOUNCES.search(last.text)
