@@ -36,6 +36,8 @@ class OutOfMemory:
     allowed_gib: float | None = None
     processes: dict[int, float] = field(default_factory=dict)
     """Other processes on the same GPU: pid to GiB in use."""
+    own_pid: int | None = None
+    """Pid of the failing process, where the message lists it like any other."""
 
     @property
     def others_gib(self) -> float:
@@ -130,5 +132,5 @@ def _own_process(found: OutOfMemory) -> None:
     own = [(used, pid) for pid, used in found.processes.items() if used >= torch - 0.02]
     if own:
         used, pid = min(own)
-        found.in_use_gib = used
+        found.in_use_gib, found.own_pid = used, pid
         del found.processes[pid]
