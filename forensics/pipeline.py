@@ -10,9 +10,9 @@ from forensics.diagnosis import Coverage, Diagnosis, RunReport
 from forensics.events import PHASES, Event
 from forensics.grammar import load
 from forensics.incident import Incident, IncidentBuilder, SourceFacts
-from forensics.reading import InputError, Source, find_sources, read_blocks
+from forensics.reading import Block, InputError, Source, find_sources, read_blocks
 from forensics.rules import Settings
-from forensics.timeline import SourceParser
+from forensics.timeline import SourceParser, ahead
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes read so far and, where it is known, the bytes there are."""
@@ -50,9 +50,8 @@ def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incide
         builder.sources.append(facts)
         parser = SourceParser(source.index, load())
         notices: list[str] = []
-        for block in read_blocks(source, notices=notices):
+        for block in ahead(parser, _counted(read_blocks(source, notices=notices), facts)):
             builder.add(source.index, parser.feed(block), parser.runs_at())
-            facts.bytes += len(block.data)
             if progress:
                 progress(done + facts.bytes, None)
         builder.add(source.index, parser.finish(), parser.runs_at())
@@ -76,6 +75,12 @@ def events(paths: Sequence[str]) -> Iterator[tuple[Source, Event]]:
                 yield source, event
         for event in parser.finish().events:
             yield source, event
+
+
+def _counted(blocks: Iterator[Block], facts: SourceFacts) -> Iterator[Block]:
+    for block in blocks:
+        facts.bytes += len(block.data)
+        yield block
 
 
 def _take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> None:

@@ -8,6 +8,8 @@ as `Event`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from forensics.timeline.assembly import Assembler
 if TYPE_CHECKING:
     import polars as pl
 
-    from forensics.timeline.lanes import Lanes
+    from forensics.timeline.lanes import Lanes, Sorted
 
 ROUTINE = frozenset({"decode_batch", "prefill_batch", "http_access"})
 """Kinds of routine serving lines: kept as rows, not as events."""
@@ -62,6 +64,11 @@ class SourceParser:
         self._hot_lines = 0
 
     @property
+    def knows_wrappers(self) -> bool:
+        """Whether enough lines were seen to know what stands around every line."""
+        return self._unwrapper is not None
+
+    @property
     def is_log(self) -> bool:
         """Whether anything was recognised beyond doubt as a line of a log."""
         return self._assembler.sure > 0 or self._hot_lines > 0
@@ -71,9 +78,19 @@ class SourceParser:
         """The wrappers found around every line, in words."""
         return self._unwrapper.name if self._unwrapper else None
 
-    def feed(self, block: Block) -> Chunk:
-        """Take one block of complete lines."""
+    def prepare(self, block: Block) -> Block | Sorted:
+        """Sort a large block into lanes ahead of `feed`; it may run in another thread.
+
+        A block that is not worth it, or that comes before the wrappers are known, stays as it is.
+        """
+        if self._unwrapper is None or not self._worth_lanes(block):
+            return block
+        return self._sorter().sort(block.data, block.first_line)
+
+    def feed(self, block: Block | Sorted) -> Chunk:
+        """Take one block of complete lines, as it is or prepared."""
         if self._unwrapper is None:
+            assert isinstance(block, Block)
             self._held.append(block)
             self._held_lines += block.data.count(b"\n")
             if self._held_lines < SAMPLE_LINES:
@@ -94,40 +111,52 @@ class SourceParser:
         return chunk
 
     def _begin(self) -> Chunk:
-        sample: list[str] = []
+        sample: list[bytes] = []
         for block in self._held:
-            sample += block.data.decode("utf-8", "replace").split("\n")[:SAMPLE_LINES]
-        self._unwrapper = detect(sample[:SAMPLE_LINES])
+            sample += block.data.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
+        self._unwrapper = detect([raw.decode("utf-8", "replace") for raw in sample[:SAMPLE_LINES]])
         chunk, held = Chunk(), self._held
         self._held = []
         for block in held:
             self._read(block, chunk)
         return chunk
 
-    def _read(self, block: Block, chunk: Chunk) -> None:
+    def _read(self, block: Block | Sorted, chunk: Chunk) -> None:
         assert self._unwrapper is not None
-        if self._use_lanes and len(block.data) >= _WORTH_LANES and self._unwrapper.bulk_ok:
-            lines = self._sort(block, chunk)
+        prepared = self.prepare(block) if isinstance(block, Block) else block
+        if isinstance(prepared, Block):
+            lines = self._lines(prepared)
         else:
-            texts = block.data.decode("utf-8", "replace").split("\n")
-            if texts[-1] == "":
-                texts.pop()
-            self.tally.lines += len(texts)
-            lines = list(enumerate(texts, start=block.first_line))
+            lines = self._rare(prepared, chunk)
         unwrap, add = self._unwrapper.pieces, self._assembler.add
         for number, text in lines:
             for piece in unwrap(number, text):
                 chunk.events += add(piece)
         self._count(self._assembler.take_tally())
 
-    def _sort(self, block: Block, chunk: Chunk) -> list[tuple[int, str]]:
-        """The rare lines of a large block; its routine lines go to the chunk as rows."""
+    def _worth_lanes(self, block: Block) -> bool:
+        assert self._unwrapper is not None
+        large = len(block.data) >= _WORTH_LANES
+        return self._use_lanes and large and self._unwrapper.bulk_ok
+
+    def _sorter(self) -> Lanes:
         from forensics.timeline.lanes import Lanes
 
         if self._lanes is None:
             assert self._unwrapper is not None
             self._lanes = Lanes(self._grammar, self._unwrapper.hot_prefix)
-        found = self._lanes.sort(block.data, block.first_line)
+        return self._lanes
+
+    def _lines(self, block: Block) -> list[tuple[int, str]]:
+        """Every line of a block with its number."""
+        texts = block.data.decode("utf-8", "replace").split("\n")
+        if texts[-1] == "":
+            texts.pop()
+        self.tally.lines += len(texts)
+        return list(enumerate(texts, start=block.first_line))
+
+    def _rare(self, found: Sorted, chunk: Chunk) -> list[tuple[int, str]]:
+        """The rare lines of a sorted block; its routine lines go to the chunk as rows."""
         self.tally.lines += found.lines
         self.tally.recognised += found.hot_lines
         self._hot_lines += found.hot_lines
@@ -146,3 +175,19 @@ class SourceParser:
     def runs_at(self) -> list[tuple[int, int]]:
         """First line and number of each run of this source, in order."""
         return list(self._assembler.tracker.starts)
+
+
+def ahead(parser: SourceParser, blocks: Iterable[Block]) -> Iterator[Block | Sorted]:
+    """Blocks ready for `feed`: while one is fed, the next is sorted in a second thread."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: Future[Block | Sorted] | None = None
+        for block in blocks:
+            if not parser.knows_wrappers:
+                yield block
+                continue
+            following = pool.submit(parser.prepare, block)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        if waiting is not None:
+            yield waiting.result()

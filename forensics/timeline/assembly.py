@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"\d+")
 _PATIENCE = 400
 _LONGEST_TEXT = 8_192
 _ANNOUNCES = re.compile(r"(?i):\s*$|exception|error|fail|crash")
-_TP = re.compile(r"(?:^| )(?:TP)(\d+)$")
+_TP = re.compile(r"(?:^| )TP(\d+)(?: |$)")
 
 
 @dataclass(slots=True)
@@ -107,14 +107,17 @@ class Assembler:
         self._reader = RecordReader(grammar)
         self._waiting: deque[Event] = deque()
         self._open: list[_Open] = []
-        self._tags: dict[str, str] = {}
+        self._tags: dict[str, str | None] = {}
         self._tally = LineTally()
 
     def add(self, piece: Piece) -> list[Event]:
         """Take one piece of a line; returns the events that are finished now."""
         record = self._reader.read(piece)
         if record.rank and (found := _TP.search(record.rank)):
-            self._tags.setdefault(f"rank{found[1]}", record.rank)
+            # Replicas number their processes alike: such a number names nobody.
+            known = self._tags.setdefault(f"rank{found[1]}", record.rank)
+            if known != record.rank:
+                self._tags[f"rank{found[1]}"] = None
         if record.headed:
             self._age(record)
             self._begin(record)
@@ -145,8 +148,9 @@ class Assembler:
 
     def _begin(self, record: Record) -> Event:
         event = self._reader.event(record, self._source)
-        if event.rank is None and record.torn:
-            event.rank = self._tags.get(record.torn)
+        if record.torn:
+            event.fields["global_rank"] = int(record.torn.removeprefix("rank"))
+            event.rank = event.rank or self._tags.get(record.torn)
         self.tracker.mark(event, record.early)
         self._waiting.append(event)
         known = event.kind != OTHER

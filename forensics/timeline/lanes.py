@@ -82,9 +82,9 @@ class Lanes:
             if not plans:
                 return rows, odd
             fitting: list[pl.LazyFrame] = []
-            for kind, typed in zip(plans, pl.collect_all(list(plans.values())), strict=True):
-                fits = typed["fits"]
-                fitting.append(_summed(kind, typed.filter(fits)))
+            for kind, columns in zip(plans, pl.collect_all(list(plans.values())), strict=True):
+                fits = columns["fits"]
+                fitting.append(_summed(kind, columns.filter(fits)))
                 frame = todo[kind].filter(~fits)
                 if frame.height in (0, todo[kind].height):
                     odd.append(frame)
@@ -201,17 +201,15 @@ def _value(piece: pl.Expr, label: str, terminal: str) -> tuple[pl.Expr, pl.Expr]
 
 
 def _access(frame: pl.DataFrame) -> pl.LazyFrame:
-    parts = pl.col("parts").struct
-    request = parts.field("field_1")
-    probe = pl.any_horizontal(request.str.contains(f" {path}", literal=True) for path in PROBES)
+    """Access lines that succeeded: one request, so two quotes, between head and status."""
+    probe = pl.any_horizontal(TEXT.str.contains(f" {path}", literal=True) for path in PROBES)
     fits = (
         (TEXT.str.slice(20, 11) == "] INFO:    ")
-        & (parts.field("field_2") == _OK)
-        & parts.field("field_3").is_null()
+        & TEXT.str.contains(' HTTP/1.1" 200 OK', literal=True)
+        & (TEXT.str.count_matches('"', literal=True) == 2)
         & TEXT.str.starts_with("[")
     )
-    lines = frame.lazy().with_columns(TEXT.str.split_exact('"', 3).alias("parts"))
-    typed = lines.select(
+    typed = frame.lazy().select(
         pl.col("number").alias("line"),
         _time(TEXT),
         pl.when(probe).then(pl.lit("health")).otherwise(pl.lit("access")).alias("lane"),

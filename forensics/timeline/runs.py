@@ -15,10 +15,15 @@ PHASE_OF = {
     "dist_init_begin": "init",
     "load_weight_begin": "load",
     "load_weight_end": "kv_pool",
+    "kv_cache_allocated": "kv_pool",
+    "host_cache_allocating": "kv_pool",
+    "host_pool_allocating": "kv_pool",
     "capture_begin": "graph_capture",
     "capture_sizes": "graph_capture",
     "capture_progress": "graph_capture",
     "capture_end": "warmup",
+    "deepgemm_precompile": "warmup",
+    "deepgemm_compile_all": "warmup",
     "max_total_tokens": "warmup",
     "uvicorn_started": "warmup",
     "ready": "serving",
@@ -58,6 +63,7 @@ STARTS = frozenset({"server_args_dump", "launch_command"})
 """Kinds that only a starting server prints."""
 
 _EVERYONE = ("ready", "sigterm", "draining", "uvicorn_shutdown")
+_AFTER = ("serving", "shutdown")
 
 
 @dataclass(slots=True)
@@ -115,10 +121,12 @@ class RunTracker:
             self._main = phase
             self.phases = dict.fromkeys(self.phases, phase)
         elif event.rank is not None:
+            if self.phases[event.rank] in _AFTER and phase in ("kv_pool", "warmup"):
+                return  # a kernel compiled for a request, a pool made anew
             self.phases[event.rank] = phase
-            if self._main not in ("serving", "shutdown"):
+            if self._main not in _AFTER:
                 self._main = phase
-        elif self._main not in ("serving", "shutdown"):
+        elif self._main not in _AFTER:
             self._main = phase
 
 
