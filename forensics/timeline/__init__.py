@@ -110,10 +110,18 @@ class SourceParser:
         self._count(self._assembler.take_tally())
         return chunk
 
+    def peek(self) -> Chunk:
+        """What `finish` would give now, while the source goes on; its events may still grow.
+
+        Parts of a line that wait for their rest are not in it, nor is anything before
+        `knows_wrappers`.
+        """
+        return Chunk(self._assembler.peek())
+
     def _begin(self) -> Chunk:
         sample: list[bytes] = []
         for block in self._held:
-            sample += block.data.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
+            sample += block.data.removesuffix(b"\n").split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
         self._unwrapper = detect([raw.decode("utf-8", "replace") for raw in sample[:SAMPLE_LINES]])
         chunk, held = Chunk(), self._held
         self._held = []

@@ -146,6 +146,10 @@ class Assembler:
         self._tally.turn(-1)
         return done
 
+    def peek(self) -> list[Event]:
+        """The events that `flush` would give now; they may still grow."""
+        return list(self._waiting)
+
     def _begin(self, record: Record) -> Event:
         event = self._reader.event(record, self._source)
         if record.torn:
@@ -192,7 +196,7 @@ class Assembler:
             builder.traceback.chain[0].type, _ = split_exception(text)
             event.kind = "exception"
             self._tally.saw(record.line, known=True)
-            builder.add(text, record.line)
+            self._add(builder, text, record.line)
             event.traceback = builder.traceback
             self._open.append(_Open(event, builder, record.torn))
 
@@ -246,11 +250,19 @@ class Assembler:
         return near[0] if not near[0].builder.complete else follower
 
     def _join(self, owner: _Open, record: Record) -> None:
-        owner.builder.add(record.message, record.line)
+        self._add(owner.builder, record.message, record.line)
         self._tally.saw(record.line, known=True)
         owner.event.end_line = record.line
         owner.event.uncertain = owner.event.uncertain or owner.age > 0
         owner.age = 0
+
+    def _add(self, builder: TracebackBuilder, text: str, line: int) -> None:
+        """Hand a line to a traceback; an exception's message is known as soon as it is read."""
+        builder.add(text, line)
+        raised = builder.traceback.chain[-1]
+        said = raised.message.split("\n")[0] if raised.line == line else ""
+        if said and (match := self._grammar.match(said)):
+            raised.kind, raised.fields = match.kind, dict(match.fields)
 
     def _stands_alone(self, text: str) -> bool:
         return not text[:1].isspace() and self._named(text)
@@ -277,9 +289,6 @@ class Assembler:
 
     def _close(self, item: _Open) -> None:
         self._open.remove(item)
-        for raised in item.builder.traceback.chain:
-            if raised.message and (match := self._grammar.match(raised.message.split("\n")[0])):
-                raised.kind, raised.fields = match.kind, dict(match.fields)
 
     def _finished(self) -> list[Event]:
         busy = {id(item.event) for item in self._open}
