@@ -35,6 +35,11 @@ def analyze(
     incident, unknown = read(paths, progress)
     if not any(source.is_log for source in incident.sources):
         raise NotALog(_nothing_recognised(incident))
+    return diagnose(incident, unknown, settings)
+
+
+def diagnose(incident: Incident, unknown: Counter[str], settings: Settings) -> Diagnosis:
+    """What the rules say of an incident; `unknown` are the shapes of lines that no rule knows."""
     reports = [judge(run, incident, settings) for run in incident.runs]
     return Diagnosis(incident, reports, _coverage(incident, reports, unknown))
 
@@ -56,7 +61,7 @@ def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incide
                 progress(done + facts.bytes, None)
         builder.add(source.index, parser.finish(), parser.runs_at())
         done += facts.bytes
-        _take_tally(facts, parser, notices)
+        take_tally(facts, parser, notices)
         unknown.update(parser.unknown)
     return builder.build(), unknown
 
@@ -83,7 +88,8 @@ def _counted(blocks: Iterator[Block], facts: SourceFacts) -> Iterator[Block]:
         yield block
 
 
-def _take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> None:
+def take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> None:
+    """Set how much of a source was read and understood so far."""
     tally = parser.tally
     facts.lines, facts.blank_lines = tally.lines, tally.blank
     facts.recognised_lines = tally.recognised
@@ -121,4 +127,4 @@ def _nothing_recognised(incident: Incident) -> str:
     return f"no line of {names} was recognised as a log of SGLang"
 
 
-__all__ = ["InputError", "NotALog", "analyze", "events", "read"]
+__all__ = ["InputError", "NotALog", "analyze", "diagnose", "events", "read", "take_tally"]
