@@ -51,6 +51,12 @@ class IncidentBuilder:
         runs = [self._run(number, group) for number, group in enumerate(self._matched(), start=1)]
         return Incident(self.sources, runs, self.skipped)
 
+    def fork(self) -> IncidentBuilder:
+        """A builder that has read the same and goes its own way from here."""
+        self._take_rows()
+        kept = {key: part.copy() for key, part in self._kept.items()}
+        return IncidentBuilder(self.sources, self.skipped, kept, list(self._rows), self._height)
+
     def _of(self, source: int, run: int) -> Kept:
         return self._kept.setdefault((source, run), Kept())
 

@@ -53,6 +53,18 @@ class Kept:
             self._tails.setdefault(event.kind, deque(maxlen=LAST)).append(event)
         return len(self.rows) >= _FLUSH
 
+    def copy(self) -> Kept:
+        """The same events, kept apart from now on."""
+        return Kept(
+            counts=self.counts.copy(),
+            rows=list(self.rows),
+            first=self.first,
+            last=self.last,
+            last_by_rank=dict(self.last_by_rank),
+            _heads={kind: list(head) for kind, head in self._heads.items()},
+            _tails={kind: tail.copy() for kind, tail in self._tails.items()},
+        )
+
     def events(self) -> list[Event]:
         """The kept events in reading order."""
         kept: list[Event] = []
