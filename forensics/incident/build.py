@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from forensics.incident.failures import find_failures
 from forensics.incident.launches import launch_of
 from forensics.incident.ledgers import read_ledger
+from forensics.incident.matching import matched, span_of
 from forensics.incident.model import Incident, RankFacts, Run, SourceFacts
 from forensics.incident.outcome import outcome_of
+from forensics.incident.processes import name_processes
 from forensics.incident.retention import Kept, take_rows
 from forensics.timeline import Chunk
 from forensics.timeline.clock import NO_DATE
@@ -19,7 +21,6 @@ from forensics.timeline.clock import NO_DATE
 if TYPE_CHECKING:
     import polars as pl
 
-_SLACK = timedelta(minutes=10)
 _UNRANKED_RANK0 = frozenset({"capture_progress", "capture_sizes", "shards_progress"})
 """Lines that rank 0 prints without a tag."""
 
@@ -93,41 +94,7 @@ class IncidentBuilder:
             self._rows, self._height = [merged], merged.height
 
     def _matched(self) -> list[list[tuple[int, int]]]:
-        """Runs of several sources that are one launch: they overlap in time, or in order."""
-        groups: list[list[tuple[int, int]]] = []
-        for key in sorted(self._kept, key=self._begin_order):
-            home = next((group for group in groups if self._belongs(key, group)), None)
-            if home is None:
-                groups.append([key])
-            else:
-                home.append(key)
-        return groups
-
-    def _begin_order(self, key: tuple[int, int]) -> tuple[int, datetime, int]:
-        first, _ = self._span(key)
-        return key[1] if first is None else 0, first or datetime.max, key[0]
-
-    def _span(self, key: tuple[int, int]) -> tuple[datetime | None, datetime | None]:
-        kept = self._kept[key]
-        return (
-            kept.first.time if kept.first else None,
-            kept.last.time if kept.last else None,
-        )
-
-    def _belongs(self, key: tuple[int, int], group: list[tuple[int, int]]) -> bool:
-        if any(key[0] == source for source, _ in group):
-            return False
-        first, last = self._span(key)
-        for other in group:
-            begin, end = self._span(other)
-            if None in (first, last, begin, end):
-                return key[1] == other[1]
-            assert first and last and begin and end
-            if first.year == NO_DATE or begin.year == NO_DATE:
-                return key[1] == other[1]
-            if first - _SLACK <= end and begin - _SLACK <= last:
-                return True
-        return False
+        return matched({key: span_of(key, kept) for key, kept in self._kept.items()})
 
     def _run(self, number: int, group: list[tuple[int, int]]) -> Run:
         run = Run(number, sources=sorted({source for source, _ in group}))
@@ -140,11 +107,15 @@ class IncidentBuilder:
                 run.last_line[key[0]] = max(kept.last.end_line, kept.last.line)
         if len(group) > 1:
             run.events.sort(key=lambda e: (e.time or datetime.min, e.source, e.line))
+        _set_launches(run)
         _set_times(run)
         _set_ranks(run)
-        run.launch = launch_of(run.events)
+        _set_last(run, [(key[0], self._kept[key]) for key in group])
+        name_processes(run)
         run.ready = run.first("ready")
-        run.failures = find_failures(run.events, run.ready)
+        for event in run.of("ready"):
+            run.readies.setdefault(event.source, event)
+        run.failures = find_failures(run)
         run.serving = self._serving(group)
         _set_memory(run)
         run.outcome, run.phase = outcome_of(run)
@@ -160,6 +131,24 @@ class IncidentBuilder:
         )
         rows = pl.concat(self._rows).filter(wanted)
         return rows.sort("source", "line") if rows.height else None
+
+
+def _set_launches(run: Run) -> None:
+    """The launch of each source, and of the run: that of its first node."""
+    for source in run.sources:
+        run.launches[source] = launch_of(e for e in run.events if e.source == source)
+    told = [launch for launch in run.launches.values() if launch.flags or launch.command]
+    first = [launch for launch in told if launch.get("node_rank") in (0, None)]
+    run.launch = (first or told or list(run.launches.values()))[0]
+
+
+def _set_last(run: Run, parts: list[tuple[int, Kept]]) -> None:
+    """When each rank last spoke: routine lines count, though they are not kept as events."""
+    for source, kept in parts:
+        for tag, event in kept.last_by_rank.items():
+            facts = run.ranks.get((source, tag or ""))
+            if facts is not None and (facts.last is None or facts.last.line < event.line):
+                facts.last = event
 
 
 def _set_times(run: Run) -> None:

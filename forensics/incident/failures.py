@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from forensics.events import Event, Traceback
 from forensics.grammar.oom import OutOfMemory, parse_out_of_memory
-from forensics.incident.model import Failure
+from forensics.incident.model import Failure, Run
 from forensics.incident.phases import phase_of_frames
+from forensics.incident.processes import flag_number
+from forensics.timeline.runs import PHASE_OF
 
 REQUEST_KINDS = frozenset(
     {"asgi_exception", "serving_error", "http_server_error", "request_received", "request_finished"}
@@ -29,20 +29,51 @@ CRASH_KINDS = frozenset(
 """Records that say that a process or its main thread ended."""
 
 
-def find_failures(events: Iterable[Event], ready: Event | None) -> list[Failure]:
-    """The failures among the events of one run, in reading order."""
-    return [failure for event in events if (failure := _failure(event, ready)) is not None]
+_ANYONE = frozenset({"uvicorn_started", "uvicorn_running", "ready"})
+"""Marks of a server that goes on, whoever printed the traceback."""
 
 
-def _failure(event: Event, ready: Event | None) -> Failure | None:
+def find_failures(run: Run) -> list[Failure]:
+    """The failures among the events of one run, in reading order.
+
+    A traceback after which its process went on starting was caught: it is no failure.
+    """
+    found = [failure for event in run.events if (failure := _failure(run, event)) is not None]
+    return [failure for failure in found if not _survived(run, failure)] if found else []
+
+
+def served_before(run: Run, event: Event) -> bool:
+    """Whether the server that an event belongs to was ready by then."""
+    own = run.readies.get(event.source)
+    if own is not None:
+        return event.line > own.line
+    if run.ready is None or flag_number(run, event.source, "nnodes") == 1:
+        return False
+    at, ready_at = event.time, run.ready.time
+    return at is not None and ready_at is not None and at >= ready_at
+
+
+def _failure(run: Run, event: Event) -> Failure | None:
     if event.kind in REQUEST_KINDS:
         return None
     if event.traceback is None and event.kind not in CRASH_KINDS:
         return None
-    served = ready is not None and (event.source != ready.source or event.line > ready.line)
     frames = event.traceback.frames if event.traceback else []
-    phase = phase_of_frames(frames, ready=served) or event.phase
+    phase = phase_of_frames(frames, ready=served_before(run, event)) or event.phase
     return Failure(event, event.rank, phase, event.traceback, _out_of_memory(event))
+
+
+def _survived(run: Run, failure: Failure) -> bool:
+    event = failure.event
+    if event.kind in CRASH_KINDS or failure.phase in ("serving", "shutdown"):
+        return False
+    alone = not any(source == event.source for source, _ in run.ranks)
+    for other in run.events:
+        if other.source == event.source and other.line > event.end_line:
+            same = other.rank == failure.rank and (failure.rank is not None or alone)
+            if other.kind in _ANYONE or (same and other.kind in PHASE_OF):
+                return True
+    return False
 
 
 def _out_of_memory(event: Event) -> OutOfMemory | None:

@@ -16,7 +16,8 @@ _ENV_NAMES = re.compile(
     r"^(?:SGL|SGLANG|NCCL|CUDA|PYTORCH|TORCH|GLOO|HF|TRITON|FLASHINFER|DG|MC|UCX)_"
 )
 _VERSION_LINE = re.compile(
-    r"^\W*(sglang|torch|transformers|flashinfer[-_]python|sgl[-_]kernel)(?:==| version:? |: )\s*v?(\d[\w.+]*)$",
+    r"^\W*(sglang|torch|transformers|flashinfer[-_]python|sgl[-_]kernel)"
+    r"(?:==| version:? |: )\s*v?(\d[\w.+]*)$",
     re.I,
 )
 

@@ -61,6 +61,9 @@ class Run:
     counts: Counter[str] = field(default_factory=Counter)
     """How often each kind occurred, retained or not."""
     launch: Launch = field(default_factory=Launch)
+    """What was started; of several nodes the first one's."""
+    launches: dict[int, Launch] = field(default_factory=dict)
+    """What each source started."""
     ranks: dict[tuple[int, str], RankFacts] = field(default_factory=dict)
     """By source and tag, since a prefill and a decode worker may both have a TP0."""
     failures: list[Failure] = field(default_factory=list)
@@ -72,6 +75,8 @@ class Run:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     ready: Event | None = None
+    readies: dict[int, Event] = field(default_factory=dict)
+    """The line that says `ready`, of each source that has one."""
     lone_ledger: Ledger | None = None
     """The ledger of a launch on one GPU, which prints no rank tags."""
     first_line: dict[int, int] = field(default_factory=dict)
@@ -84,6 +89,11 @@ class Run:
     def first(self, *kinds: str) -> Event | None:
         """The first retained event of these kinds."""
         return next(self.of(*kinds), None)
+
+    def launch_of(self, source: int) -> Launch:
+        """What one source started; the run's launch where the source does not tell."""
+        own = self.launches.get(source)
+        return own if own is not None and (own.flags or own.command) else self.launch
 
     @property
     def tags(self) -> list[str]:

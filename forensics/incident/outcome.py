@@ -5,7 +5,7 @@ What the rules find can say more (a hang, a degradation); they do so on top of t
 
 from __future__ import annotations
 
-from forensics.events import PHASES
+from forensics.events import PHASES, Event
 from forensics.incident.model import Failure, Run
 
 CRASHES = frozenset(
@@ -18,6 +18,7 @@ CRASHES = frozenset(
         "subprocess_crashed",
         "scheduler_dead",
         "scheduler_died",
+        "scheduler_terminated",
         "init_failed",
         "warmup_failed",
         "ray_scheduler_crashed",
@@ -26,11 +27,13 @@ CRASHES = frozenset(
         "shell_killed",
         "kernel_oom_kill",
         "fatal_python_error",
+        "segfault_encountered",
         "terminate_called",
         "unrecognized_arguments",
         "ambiguous_option",
         "argument_error",
         "bind_failed",
+        "sigterm_forced",
     }
 )
 """Kinds after which this launch is over, unless it was being stopped."""
@@ -38,21 +41,45 @@ CRASHES = frozenset(
 STOPS = frozenset({"sigterm", "sigterm_node", "draining", "uvicorn_shutdown"})
 """Kinds of an orderly end."""
 
+_SOFT_ENDS = frozenset({0, 143, -15, None})
+"""Exit codes of an end that somebody asked for."""
+_ASKED = ("Terminated", "Completed")
+
+
+def is_crash(event: Event) -> bool:
+    """Whether a record says that a process of the launch ended against its will."""
+    if event.kind in CRASHES:
+        return event.number("exit_code") not in _SOFT_ENDS or "exit_code" not in event.fields
+    if event.kind == "container_exit_code":
+        return event.number("exit_code") not in _SOFT_ENDS
+    if event.kind == "container_reason":
+        return event.string("container_cause").strip() in ("OOMKilled", "Error")
+    return event.kind == "shell_signal_line" and event.string("shell_signal") not in _ASKED
+
 
 def outcome_of(run: Run) -> tuple[str, str]:
     """Outcome and phase (the words of the JSON contract)."""
     stop = next((e for e in run.events if e.kind in STOPS), None)
-    crash = next(
-        (e for e in run.events if e.kind in CRASHES and (stop is None or e.line < stop.line)), None
-    )
-    fatal = [f for f in run.failures if stop is None or f.line < stop.line]
+    before = _until(run, stop)
+    crash = next((event for event in before if is_crash(event)), None)
+    lines = {id(event) for event in before} if stop is not None else None
+    fatal = [f for f in run.failures if lines is None or id(f.event) in lines]
     if crash is not None or _ended_by(run, fatal):
-        return "failed", fatal[0].phase if fatal else _reached(run)
+        return "failed", fatal[0].phase if fatal else (crash.phase if crash else _reached(run))
     if stop is not None and run.ready is not None:
         return "stopped", "shutdown"
     if run.ready is not None:
         return ("serving" if run.counts["decode_batch"] else "ready"), "serving"
-    return ("stopped" if stop is not None else "unknown"), _reached(run)
+    asked = stop is not None or any(
+        e.kind == "shell_signal_line" and e.string("shell_signal") in _ASKED for e in run.events
+    )
+    return ("stopped" if asked else "unknown"), _reached(run)
+
+
+def _until(run: Run, stop: Event | None) -> list[Event]:
+    if stop is None:
+        return run.events
+    return run.events[: next(i for i, event in enumerate(run.events) if event is stop)]
 
 
 def _ended_by(run: Run, fatal: list[Failure]) -> bool:
@@ -61,7 +88,11 @@ def _ended_by(run: Run, fatal: list[Failure]) -> bool:
         return False
     if run.ready is None:
         return True
-    return any(f.event.kind in ("thread_exception", "process_exception") for f in fatal)
+    return any(
+        f.event.kind in ("thread_exception", "process_exception")
+        or (f.event.source not in run.readies and f.phase not in ("serving", "shutdown"))
+        for f in fatal
+    )
 
 
 def _reached(run: Run) -> str:

@@ -53,6 +53,10 @@ class Kept:
             self._tails.setdefault(event.kind, deque(maxlen=LAST)).append(event)
         return len(self.rows) >= _FLUSH
 
+    def of(self, kind: str) -> list[Event]:
+        """The first events of one kind, in reading order."""
+        return self._heads.get(kind, [])
+
     def copy(self) -> Kept:
         """The same events, kept apart from now on."""
         return Kept(
