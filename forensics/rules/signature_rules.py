@@ -1,252 +1,259 @@
-"""Rules that are data: this message means that.
+"""Rules that are data: this message means that (format: `forensics.rules.signature_data`).
 
-Each `[[signature]]` of `forensics/rules/signatures/*.toml` is one rule. It looks at failures (an
-exception of a process) or at records, by grammar kind first and, where a kind is wider than the
-meaning, by exception class, message, frames, phase and flags. All conditions given must hold.
+A signature looks at failures (an exception of a process) or at records, by grammar kind and,
+where a kind is wider than the meaning, by exception class, message, frames, phase and flags.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from forensics.events import Event, Raised
-from forensics.findings import (
-    Basis,
-    Direction,
-    Evidence,
-    Finding,
-    Remedy,
-    RemedyKind,
-    Role,
-    Severity,
-)
+from forensics.events import Event, Frame, Raised
+from forensics.findings import Finding, Remedy
 from forensics.incident import Failure
+from forensics.launch import Launch
+from forensics.releases import version_key
 from forensics.remedies import flag, kept
-from forensics.rules import base
 from forensics.rules.base import Rule, Skip, add_rule
 from forensics.rules.case import Case
-
-FOLDER = Path(__file__).with_name("signatures")
-
-Weight = Literal["quiet", "failure", "degraded", "consequence"]
-_WEIGHTS: dict[Weight, int] = {
-    "quiet": base.QUIET_CAUSE,
-    "failure": base.FAILURE,
-    "degraded": base.DEGRADED,
-    "consequence": base.CONSEQUENCE,
-}
+from forensics.rules.pins import kernel_package
+from forensics.rules.pins import wanted as pinned_for
+from forensics.rules.signature_data import WEIGHTS, RemedyData, Signature, load_signatures
 
 
-class Data(BaseModel):
-    """Base of the file format: an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", defer_build=True)
-
-
-class RemedyData(Data):
-    """A remedy of a signature; a flag is left out where the release does not have it."""
-
-    kind: RemedyKind
-    name: str
-    direction: Direction | None = None
-    to: Any = None
-    reason: str
-    cost: str = ""
-    basis: Basis = "documented"
-    flags: dict[str, str] = Field(default_factory=dict)
-    """Only where these flags of the launch match (field to regular expression)."""
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
 
 
-class Signature(Data):
-    """One signature."""
-
-    id: str
-    class_: str = Field(alias="class")
-    summary: str
-    look_at: Literal["failure", "event"] = "failure"
-    kinds: list[str] = Field(default_factory=list)
-    """Grammar kinds: of any exception of the failure or its record, or of the record."""
-    exception: str | None = None
-    """Regular expression on the exception's class name."""
-    message: str | None = None
-    """Regular expression on the exception's message or the record's text."""
-    frames: str | None = None
-    """Regular expression on a frame, as `path/file.py:function`."""
-    phases: list[str] = Field(default_factory=list)
-    flags: dict[str, str] = Field(default_factory=dict)
-    """Flags of the launch that must match: field to regular expression (`.` for "is set")."""
-    weight: Weight = "failure"
-    more: int = 0
-    """Added to the weight: a narrower signature beats a wider one."""
-    severity: Severity = "critical"
-    role: Role = "root_cause"
-    confidence: Literal["high", "medium", "low"] = "high"
-    phase: str | None = None
-    title: str
-    """May name fields of the record or exception: `{path}`; also `{rank}` and `{message}`."""
-    explanation: str
-    not_helpful: list[str] = Field(default_factory=list)
-    playbook: str | None = None
-    facts: dict[str, Any] = Field(default_factory=dict)
-    remedy: list[RemedyData] = Field(default_factory=list)
-
-    def check(self, case: Case) -> Iterator[Finding | Skip]:
-        """The first failure or record that the signature fits."""
-        if not _flags_match(case, self.flags):
-            return
-        if self.look_at == "event":
-            if (event := next(self._events(case), None)) is not None:
-                yield self._finding(case, event, None, event.fields, event.text)
-            return
-        for failure in case.run.failures:
-            if (raised := self._fits(failure)) is not None:
-                fields, said = (
-                    (raised.fields, raised.message)
-                    if isinstance(raised, Raised)
-                    else (raised.fields, raised.text)
-                )
-                yield self._finding(case, failure.event, failure, fields, said)
-                return
-
-    def _events(self, case: Case) -> Iterator[Event]:
-        message = re.compile(self.message) if self.message else None
-        for event in case.run.events:
-            if self.kinds and event.kind not in self.kinds:
-                continue
-            if self.phases and event.phase not in self.phases:
-                continue
-            if message and not message.search(event.text):
-                continue
-            yield event
-
-    def _fits(self, failure: Failure) -> Raised | Event | None:
-        """The exception (or the record) of a failure that the signature fits."""
-        if self.phases and failure.phase not in self.phases:
-            return None
-        frames = failure.traceback.frames if failure.traceback else []
-        if self.frames and not any(
-            re.search(self.frames, f"{frame.file}:{frame.function}") for frame in frames
-        ):
-            return None
-        chain = failure.traceback.chain if failure.traceback else []
-        for raised in chain:
-            if self._says(raised.kind, raised.name, raised.message):
-                return raised
-        event = failure.event
-        return event if self._says(event.kind, "", event.text) else None
-
-    def _says(self, kind: str, name: str, message: str) -> bool:
-        if self.kinds and kind not in self.kinds:
-            return False
-        if self.exception and not re.search(self.exception, name):
-            return False
-        return not self.message or bool(re.search(self.message, message))
-
-    def _finding(
-        self,
-        case: Case,
-        event: Event,
-        failure: Failure | None,
-        fields: Mapping[str, Any],
-        said: str,
-    ) -> Finding:
-        words = _Words(fields)
-        words.setdefault("rank", event.rank or "a process")
-        words.setdefault("message", said.split("\n")[0][:200])
-        evidence: list[Evidence] = (
-            case.failure_evidence(failure) if failure else case.evidence(event)
-        )
-        return case.finding(
-            self.id,
-            self.class_,
-            event,
-            severity=self.severity,
-            role=self.role,
-            title=self.title.format_map(words),
-            explanation=self.explanation.format_map(words),
-            evidence=evidence,
-            remedies=self._remedies(case),
-            not_helpful=self.not_helpful,
-            rank=failure.rank if failure else event.rank,
-            phase=self.phase or (failure.phase if failure else event.phase),
-            confidence=self.confidence,
-            weight=_WEIGHTS[self.weight] + self.more,
-            playbook=self.playbook or self.id,
-            facts=dict(self.facts),
-        )
-
-    def _remedies(self, case: Case) -> list[Remedy]:
-        made: list[Remedy | None] = []
-        for data in self.remedy:
-            if not _flags_match(case, data.flags):
-                continue
-            if data.kind == "flag":
-                made.append(
-                    flag(
-                        case.run.launch,
-                        data.name,
-                        data.to,
-                        data.reason,
-                        direction=data.direction,
-                        basis=data.basis,
-                        cost=data.cost,
-                    )
-                )
-            else:
-                made.append(
-                    Remedy(
-                        kind=data.kind,
-                        name=data.name,
-                        direction=data.direction or ("do" if data.kind == "action" else "set"),
-                        to=data.to,
-                        reason=data.reason,
-                        cost=data.cost,
-                        basis=data.basis,
-                    )
-                )
-        return kept(*made)
+def _search(pattern: str, text: str) -> re.Match[str] | None:
+    return _pattern(pattern).search(text)
 
 
 class _Words(dict[str, Any]):
-    """Fields for a title; one that the record lacks reads as an ellipsis."""
+    """Fields for a text; one that the record lacks reads as an ellipsis."""
 
     def __missing__(self, key: str) -> str:
         return "…"
 
 
-def _flags_match(case: Case, wanted: Mapping[str, str]) -> bool:
-    for name, pattern in wanted.items():
-        value = case.run.launch.get(name)
-        if value is None or value is False or not re.search(pattern, str(value)):
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """Where a signature fits, and the fields for its texts."""
+
+    event: Event
+    failure: Failure | None
+    words: _Words
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureRule:
+    """A signature as a check."""
+
+    signature: Signature
+
+    def __call__(self, case: Case) -> Iterator[Finding | Skip]:
+        """The first failure or record that the signature fits, unless a narrower one fits it."""
+        hit = _best_hits(case).get(self.signature.id)
+        if hit is not None:
+            hit.words.update(_pins(case.run.launch))
+            yield self._finding(case, hit)
+
+    def applies(self, case: Case) -> bool:
+        """Whether the launch and the run are such that the signature can mean what it says."""
+        mine, launch = self.signature, case.run.launch
+        if not _flags_match(launch, mine.flags) or _any_matches(launch, mine.unless_flags):
             return False
-    return True
+        if any(case.run.counts[kind] for kind in mine.unless_kinds):
+            return False
+        return mine.below is None or maybe_below(launch, mine.below)
+
+    @property
+    def weight(self) -> int:
+        """How strongly it explains a failure."""
+        return WEIGHTS[self.signature.weight] + self.signature.more
+
+    def hit(self, case: Case) -> _Hit | None:
+        """The first failure or record that the signature fits."""
+        mine = self.signature
+        if mine.look_at != "event":
+            for failure in case.run.failures:
+                if (words := self._fits(failure)) is not None:
+                    return _Hit(failure.event, failure, words)
+        if mine.look_at == "failure" or mine.frames or mine.inner:
+            return None
+        if mine.look_at == "any" and case.run.outcome not in ("failed", "hung"):
+            return None
+        for event in case.run.events if mine.look_at == "event" else case.complaints:
+            if mine.phases and event.phase not in mine.phases:
+                continue
+            if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
+                return _Hit(event, None, words)
+        return None
+
+    def _fits(self, failure: Failure) -> _Words | None:
+        """The words of the exception (or the record) of a failure that the signature fits."""
+        mine = self.signature
+        if mine.phases and failure.phase not in mine.phases:
+            return None
+        frames = failure.traceback.frames if failure.traceback else []
+        if mine.frames and not _stands_in(mine.frames, frames):
+            return None
+        chain = failure.traceback.chain if failure.traceback else []
+        for raised in chain:
+            if mine.inner and not _stands_in(mine.inner, raised.frames[-3:]):
+                continue
+            if (words := self._raised(raised)) is not None:
+                return words
+        if mine.inner or mine.exception:
+            return None
+        event = failure.event
+        return self._says(event.kind, "", event.text, event.fields)
+
+    def _raised(self, raised: Raised) -> _Words | None:
+        return self._says(raised.kind, raised.name, raised.message, raised.fields)
+
+    def _says(self, kind: str, name: str, said: str, fields: Mapping[str, Any]) -> _Words | None:
+        mine = self.signature
+        if mine.kinds and kind not in mine.kinds:
+            return None
+        if mine.exception and not _search(mine.exception, name):
+            return None
+        if mine.unless and _search(mine.unless, said):
+            return None
+        words = _Words(fields)
+        words["message"] = next((line for line in said.split("\n") if line.strip()), "")[:200]
+        if mine.message:
+            found = _search(mine.message, said)
+            if found is None:
+                return None
+            words |= {key: text for key, text in found.groupdict().items() if text is not None}
+        return words
+
+    def _finding(self, case: Case, hit: _Hit) -> Finding:
+        mine, failure, event = self.signature, hit.failure, hit.event
+        rank = failure.rank if failure else event.rank
+        hit.words.setdefault("rank", rank or "a process")
+        evidence = case.failure_evidence(failure) if failure else case.evidence(event)
+        return case.finding(
+            mine.id,
+            mine.class_,
+            event,
+            severity=mine.severity,
+            role=mine.role,
+            title=mine.title.format_map(hit.words),
+            explanation=mine.explanation.format_map(hit.words),
+            evidence=evidence,
+            remedies=remedies_of(case.run.launch, mine.remedy, hit.words),
+            not_helpful=mine.not_helpful,
+            rank=rank,
+            phase=mine.phase or (failure.phase if failure else event.phase),
+            confidence=mine.confidence,
+            weight=self.weight if mine.role == "root_cause" else 0,
+            playbook=mine.playbook or mine.id,
+            facts=dict(mine.facts),
+        )
 
 
-def load_signatures(folder: Path = FOLDER) -> list[Signature]:
-    """Every signature of a folder, in file order.
-
-    Raises:
-        ValueError: a file does not have the format, or names no condition.
-    """
-    found = []
-    for path in sorted(folder.glob("*.toml")):
-        for data in tomllib.loads(path.read_text(encoding="utf-8"))["signature"]:
-            signature = Signature.model_validate(data)
-            if not (signature.kinds or signature.message or signature.frames):
-                raise ValueError(f"{path.name}: {signature.id} names no condition")
-            found.append(signature)
+def _best_hits(case: Case) -> dict[str, _Hit]:
+    """Signature to its hit; of root causes that read the same record, the narrowest alone."""
+    if "signatures" in case.memo:
+        found: dict[str, _Hit] = case.memo["signatures"]
+        return found
+    found = {}
+    owners: dict[tuple[int, int], SignatureRule] = {}
+    for check in sorted(_CHECKS, key=lambda check: -check.weight):
+        if not check.applies(case) or (hit := check.hit(case)) is None:
+            continue
+        place = (hit.event.source, hit.event.line)
+        if check.signature.role == "root_cause" and owners.setdefault(place, check) is not check:
+            continue
+        found[check.signature.id] = hit
+    case.memo["signatures"] = found
     return found
 
 
+def _pins(launch: Launch) -> dict[str, str]:
+    """What the launch's release pins, as words for remedies: `pin_torch`, ..."""
+    packages = {
+        "torch": "torch",
+        "transformers": "transformers",
+        "sgl_kernel": "sgl-kernel",
+        "flashinfer": "flashinfer-python",
+        "deep_gemm": "sgl-deep-gemm",
+        "xgrammar": "xgrammar",
+    }
+    pins = {f"pin_{word}": pinned_for(launch, package) for word, package in packages.items()}
+    return {**pins, "kernel_package": kernel_package(launch)}
+
+
+def _stands_in(pattern: str, frames: list[Frame]) -> bool:
+    return any(_search(pattern, f"{frame.file}:{frame.function}") for frame in frames)
+
+
+def remedies_of(launch: Launch, wanted: list[RemedyData], words: Mapping[str, Any]) -> list[Remedy]:
+    """The remedies that apply to a launch."""
+    return kept(*(_remedy(launch, data, words) for data in wanted))
+
+
+def _remedy(launch: Launch, data: RemedyData, words: Mapping[str, Any]) -> Remedy | None:
+    if not _flags_match(launch, data.flags) or _any_matches(launch, data.unless_flags):
+        return None
+    if data.below and not maybe_below(launch, data.below):
+        return None
+    to = data.to.format_map(_Words(words)) if isinstance(data.to, str) else data.to
+    if data.kind == "flag":
+        return flag(
+            launch,
+            data.name,
+            to,
+            data.reason.format_map(_Words(words)),
+            direction=data.direction,
+            basis=data.basis,
+            cost=data.cost,
+        )
+    return Remedy(
+        kind=data.kind,
+        name=data.name.format_map(_Words(words)),
+        direction=data.direction or ("do" if data.kind == "action" else "set"),
+        to=to,
+        reason=data.reason.format_map(_Words(words)),
+        cost=data.cost,
+        basis=data.basis,
+    )
+
+
+def maybe_below(launch: Launch, release: str) -> bool:
+    """Whether the launch may be older than a release: true unless it is known to be not."""
+    stated = launch.release or launch.versions.get("sglang")
+    oldest = stated or (launch.release_range[0] if launch.release_range else None)
+    return oldest is None or version_key(oldest) < version_key(release)
+
+
+def _matches(launch: Launch, name: str, pattern: str) -> bool:
+    value = launch.get(name)
+    return value is not None and value is not False and bool(_search(pattern, str(value)))
+
+
+def _flags_match(launch: Launch, wanted: Mapping[str, str]) -> bool:
+    return all(_matches(launch, name, pattern) for name, pattern in wanted.items())
+
+
+def _any_matches(launch: Launch, unwanted: Mapping[str, str]) -> bool:
+    return any(_matches(launch, name, pattern) for name, pattern in unwanted.items())
+
+
+_CHECKS = [SignatureRule(signature) for signature in load_signatures()]
+
+
 def _register() -> None:
-    for signature in load_signatures():
-        where = "an exception" if signature.look_at == "failure" else "a line"
+    for check in _CHECKS:
+        signature = check.signature
+        where = "a line" if signature.look_at == "event" else "an exception"
         kinds = ", ".join(signature.kinds)
         add_rule(
             Rule(
@@ -256,7 +263,7 @@ def _register() -> None:
                 role=signature.role,
                 summary=signature.summary,
                 needs=f"{where} of kind {kinds}" if kinds else where,
-                check=signature.check,
+                check=check,
                 playbook=signature.playbook or signature.id,
             )
         )
