@@ -10,9 +10,13 @@ from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
 from forensics.incident import Incident, Run
 from forensics.remedies import new_launch
 from forensics.rules import Case, Rule, Settings, Skip, registry
+from forensics.rules.base import CONSEQUENCE
+from forensics.rules.echoes import of_others, primary
 from forensics.rules.unknown import unexplained
 
 _FAILED = ("failed", "hung", "degraded")
+_NARROWER = 5
+"""What rules add to the weight of a consequence that says more than others."""
 _ROLES = ("root_cause", "precursor", "consequence", "context")
 
 
@@ -20,16 +24,17 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     """Everything that the rules say of a run, with its root cause chosen."""
     case = Case(run, incident, settings.model_config)
     found, skipped = _apply(case, settings)
-    if run.outcome in _FAILED and not any(f.role == "root_cause" for f in found):
-        found += unexplained(case)
+    found += _unknown(case, found)
     root = _root(found, run, incident)
+    found = [f for f in found if f is root or not _repeats(f, root)]
     for finding in found:
         if finding.role == "root_cause" and finding is not root:
             finding.role = "consequence"
             finding.remedies = []
     if root is not None:
         _settle(run, root)
-        _lead_times(found, root, run)
+        _lead_times(case, found, root)
+        found += [echo] if (echo := of_others(case, root)) is not None else []
     findings = sorted(found, key=_importance)
     for number, finding in enumerate(findings, start=1):
         finding.id = f"r{run.number}-{number}-{finding.rule}"
@@ -57,6 +62,31 @@ def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedR
             else:
                 found.append(_tuned(result, rule, settings))
     return found, skipped
+
+
+def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
+    """What no rule explains: a failure that is nobody's echo counts more than loud consequences."""
+    if case.run.outcome not in _FAILED:
+        return []
+    strongest = max((f.weight for f in found if f.role == "root_cause"), default=0)
+    first = primary(case.run.failures)
+    if strongest > CONSEQUENCE + _NARROWER or (strongest and first is None):
+        return []
+    if (finding := unexplained(case)) is None:
+        return []
+    if first is not None:
+        finding.weight = CONSEQUENCE + _NARROWER + 1
+    return [finding]
+
+
+def _repeats(finding: Finding, root: Finding | None) -> bool:
+    """A weaker account of the same failure."""
+    return (
+        root is not None
+        and finding.role == "root_cause"
+        and (finding.class_ in (root.class_, "unknown") or finding.weight <= CONSEQUENCE)
+        and finding.first == root.first
+    )
 
 
 def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:
@@ -87,18 +117,24 @@ def _settle(run: Run, root: Finding) -> None:
         run.phase = root.phase
 
 
-def _lead_times(found: Iterable[Finding], root: Finding, run: Run) -> None:
+def _lead_times(case: Case, found: Iterable[Finding], root: Finding) -> None:
     """How long before the crash each precursor was known."""
-    crash = _time_of(run, root.first) or root.known_at.time
+    crash = _time_of(case, root.first) or root.known_at.time
     for finding in found:
         known = finding.known_at.time
         if finding.role == "precursor" and crash is not None and known is not None:
             finding.lead_s = max((crash - known).total_seconds(), 0.0)
 
 
-def _time_of(run: Run, place: Place) -> datetime | None:
+def _time_of(case: Case, place: Place) -> datetime | None:
     """The time of the record that holds a line."""
-    before = [e for e in run.events if e.line <= place.line and e.time is not None]
+    before = [
+        event
+        for event in case.run.events
+        if event.line <= place.line
+        and event.time is not None
+        and case.path(event.source) == place.source
+    ]
     return max(before, key=lambda e: e.line).time if before else None
 
 

@@ -6,42 +6,66 @@ Never silence, and never a guess dressed up.
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 from forensics.events import Event, Frame
 from forensics.findings import Finding
 from forensics.incident import Failure
+from forensics.incident.failures import CRASH_KINDS, REQUEST_KINDS
+from forensics.incident.outcome import CRASHES, is_crash
 from forensics.rules.base import UNEXPLAINED
 from forensics.rules.case import Case
+from forensics.rules.echoes import ECHO_KINDS, is_echo
 
 PLAYBOOK = "unknown-failure"
 
 _ECHOES = frozenset({"child_failed", "sigquit", "child_exit", "init_failed", "server_terminated"})
+_NO_FAILURE = REQUEST_KINDS | ECHO_KINDS | {"http_access", "cpp_frame"}
+_OUTLIVED = timedelta(minutes=15)
+"""Longer than the usual timeouts of collectives and watchdogs."""
 _PLUMBING = re.compile(
     r"torch/(?:nn/modules/module|utils/_contextlib)|multiprocessing/|concurrent/|runpy|<frozen|"
     r"<string>|threading\.py|asyncio/|uvloop|uvicorn/|contextlib"
 )
 
 
-def unexplained(case: Case) -> list[Finding]:
-    """The finding for a failed run that no rule explains; empty if nothing bad is to be seen."""
-    if case.run.failures:
-        return [_of_failure(case, case.run.failures[0])]
-    if event := first_bad(case):
-        return [_of_event(case, event)]
-    return []
+def unexplained(case: Case) -> Finding | None:
+    """The finding for a failed run that no rule explains; None if nothing bad is to be seen."""
+    failure = first_failure(case)
+    event = first_bad(case)
+    if failure is not None and not (event is not None and is_echo(failure)):
+        return _of_failure(case, failure)
+    if event is not None:
+        return _of_event(case, event)
+    return _of_failure(case, failure) if failure else None
+
+
+def first_failure(case: Case) -> Failure | None:
+    """The failure that comes first of those that are nobody's echo, else the very first."""
+    crash = next((e.time for e in case.run.events if e.kind in CRASHES and e.time), None)
+    for failure in case.run.failures:
+        if not is_echo(failure) and not _long_before(failure, crash):
+            return failure
+    return case.run.failures[0] if case.run.failures else None
+
+
+def _long_before(failure: Failure, crash: datetime | None) -> bool:
+    """A traceback while serving that the server outlived."""
+    if failure.event.kind in CRASH_KINDS or failure.phase != "serving":
+        return False
+    at = failure.event.time
+    return crash is not None and at is not None and crash - at > _OUTLIVED
 
 
 def first_bad(case: Case) -> Event | None:
     """The first record that tells of a failure: of an error level, else of a crash."""
-    from forensics.incident.outcome import CRASHES
-
-    crash = next((e for e in case.run.events if e.kind in CRASHES), None)
-    for event in case.run.events:
-        if crash is not None and event.line > crash.line and event.kind not in CRASHES:
-            break
-        if event.level in ("ERROR", "CRITICAL", "FATAL") and event.kind != "http_access":
+    order = {id(event): place for place, event in enumerate(case.run.events)}
+    crash = next((e for e in case.run.events if is_crash(e)), None)
+    end = order[id(crash)] if crash is not None else len(order)
+    for event in case.run.events[: end + 1]:
+        if event.level in ("ERROR", "CRITICAL", "FATAL") and event.kind not in _NO_FAILURE:
             return event
-    primary = [e for e in case.run.events if e.kind in CRASHES and e.kind not in _ECHOES]
+    primary = [e for e in case.run.events if is_crash(e) and e.kind not in _ECHOES]
     return primary[0] if primary else crash
 
 
