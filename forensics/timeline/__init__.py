@@ -48,14 +48,26 @@ class Tally:
 
 
 class SourceParser:
-    """Reads one source, block by block."""
+    """Reads one source, block by block.
 
-    def __init__(self, source: int, grammar: Grammar, *, lanes: bool = True) -> None:
+    `sample_lines`: the lines from which its wrappers are recognised; with 0 they are learnt on
+    the way, and the first lines may keep them.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        grammar: Grammar,
+        *,
+        lanes: bool = True,
+        sample_lines: int = SAMPLE_LINES,
+    ) -> None:
         self.tally = Tally()
         self.unknown: Counter[str] = Counter()
         self._source = source
         self._grammar = grammar
         self._use_lanes = lanes
+        self._sample_lines = sample_lines
         self._assembler = Assembler(source, grammar)
         self._unwrapper: Unwrapper | None = None
         self._lanes: Lanes | None = None
@@ -93,7 +105,7 @@ class SourceParser:
             assert isinstance(block, Block)
             self._held.append(block)
             self._held_lines += block.data.count(b"\n")
-            if self._held_lines < SAMPLE_LINES:
+            if self._held_lines < self._sample_lines:
                 return Chunk()
             return self._begin()
         chunk = Chunk()
@@ -120,9 +132,10 @@ class SourceParser:
 
     def _begin(self) -> Chunk:
         sample: list[bytes] = []
+        count = self._sample_lines
         for block in self._held:
-            sample += block.data.removesuffix(b"\n").split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
-        self._unwrapper = detect([raw.decode("utf-8", "replace") for raw in sample[:SAMPLE_LINES]])
+            sample += block.data.removesuffix(b"\n").split(b"\n", count)[:count]
+        self._unwrapper = detect([raw.decode("utf-8", "replace") for raw in sample[:count]])
         chunk, held = Chunk(), self._held
         self._held = []
         for block in held:
