@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -34,11 +35,12 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-            sys.stdout.flush()
+        except BrokenPipeError:
+            from forensics.views.output import abandon_stdout
+
+            abandon_stdout()
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            _close_stdout()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
@@ -64,9 +66,18 @@ def forensics(
 def main() -> None:
     """The `forensics` program."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    app(prog_name="forensics")
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal keeps its encoding; what is piped is UTF-8 whatever the locale says.
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+    try:
+        app(prog_name="forensics")
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            # A reader thread may still wait for standard input and hold its lock, on which
+            # Python would abort. Files and bars are closed by now.
+            os._exit(INTERRUPTED)
+        raise
 
 
 def unknown_rule(rule: str, known: list[str]) -> str:
@@ -94,9 +105,3 @@ def _fail(error: Exception) -> NoReturn:
         code, text = INTERNAL, f"internal error: {type(error).__name__}: {error} ({hint})"
     error_line(text)
     raise typer.Exit(code)
-
-
-def _close_stdout() -> None:
-    """The reader of our output is gone: say nothing, also not when Python flushes at its end."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())

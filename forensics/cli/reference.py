@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -35,11 +34,13 @@ def rules(format: AsFormat = Format.text, color: AsColor = Color.auto) -> None:
     from forensics.rules import registry
     from forensics.views.catalogue import rules_json, show_rules
     from forensics.views.console import console_for
+    from forensics.views.output import destination
 
-    if format is Format.json:
-        sys.stdout.write(rules_json(registry()))
-    else:
-        show_rules(registry(), console_for(sys.stdout, color.value))
+    with destination(None) as out:
+        if format is Format.json:
+            out.write(rules_json(registry()))
+        else:
+            show_rules(registry(), console_for(out, color.value))
 
 
 @app.command()
@@ -55,13 +56,15 @@ def explain(
     from forensics.rules import registry
     from forensics.views.catalogue import show_playbook, show_rules
     from forensics.views.console import console_for
+    from forensics.views.output import destination
 
     found = {known.id: known for known in registry()}
     if rule not in found:
         raise typer.BadParameter(unknown_rule(rule, list(found)))
-    console = console_for(sys.stdout, color.value)
     path = playbook_dir() / f"{found[rule].playbook or rule}.md"
-    if path.is_file():
-        show_playbook(path, console)
-    else:
-        show_rules([found[rule]], console)
+    with destination(None) as out:
+        console = console_for(out, color.value)
+        if path.is_file():
+            show_playbook(path, console)
+        else:
+            show_rules([found[rule]], console)

@@ -17,6 +17,13 @@ PIPED_WIDTH = 80
 """Width of what goes to a file or a pipe, unless COLUMNS says otherwise."""
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to its caller; rich would end the program with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console_for(out: TextIO, color: ColorWhen = "auto") -> Console:
     """A console on a stream. `auto`: colour on a terminal, NO_COLOR and FORCE_COLOR decide."""
     options: dict[str, Any] = {}
@@ -24,7 +31,7 @@ def console_for(out: TextIO, color: ColorWhen = "auto") -> Console:
         options = {"force_terminal": True, "color_system": "standard", "no_color": False}
     elif color == "never":
         options = {"color_system": None}
-    console = Console(file=out, highlight=False, markup=False, emoji=False, **options)
+    console = _Console(file=out, highlight=False, markup=False, emoji=False, **options)
     if not os.environ.get("COLUMNS", "").isdigit() and not out.isatty():
         console.width = PIPED_WIDTH
     console.width = max(console.width, MIN_WIDTH)

@@ -14,12 +14,24 @@ STDOUT = "-"
 
 @contextmanager
 def destination(path: str | None) -> Iterator[TextIO]:
-    """Text output to standard output (None or `-`) or to a file."""
+    """Text output to standard output (None or `-`) or to a file.
+
+    A reader of standard output that leaves early is no error: the rest is dropped.
+    """
     if path in (None, STDOUT):
-        yield sys.stdout
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:
+            abandon_stdout()
         return
     with whole_file(str(path)) as part, part.open("w", encoding="utf-8", newline="") as out:
         yield out
+
+
+def abandon_stdout() -> None:
+    """Sends what is still written to standard output nowhere: Python flushes when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

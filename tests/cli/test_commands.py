@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ import polars as pl
 import pytest
 
 from forensics import __version__
+from forensics.cli import app
 from forensics.reading import InputError
 
 if TYPE_CHECKING:
@@ -218,3 +221,27 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interrupted_reading_ends_with_130() -> None:
+    command = [sys.executable, "-m", "forensics", "analyze", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdin
+        assert program.stderr
+        program.stdin.write(b"[2026-02-18 23:53:22] Load weight begin.\n" * 100)
+        program.stdin.flush()
+        time.sleep(1.5)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(10) == 130
+        assert program.stderr.read() == b""
+
+
+def test_a_closed_pipe_changes_no_exit_code(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("forensics.views.terminal.show", closed)
+    monkeypatch.setattr("forensics.views.output.abandon_stdout", lambda: None)
+    with pytest.raises(SystemExit) as stop:
+        app(["analyze", "a.log"])
+    assert stop.value.code == 1
