@@ -117,3 +117,5 @@ def name_processes(run: Run) -> None:
             event.rank, event.phase = fitting[0], before[-1] if before else event.phase
             facts.events.append(event)
             facts.events.sort(key=lambda other: other.line)
+        elif not fitting:
+            event.rank = tag_of_global(run, event.source, number)

@@ -76,12 +76,23 @@ class Settings:
 _RULES: dict[str, Rule] = {}
 
 FAMILIES = (
+    "headroom",
     "capture",
     "pool",
+    "state_pool",
     "weights",
     "serving_memory",
+    "comm",
+    "other_processes",
+    "reserve",
+    "retraction",
+    "kv",
+    "host_memory",
+    "host_leak",
     "numerics",
     "models",
+    "hang",
+    "slow_start",
     "signature_rules",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""

@@ -121,7 +121,7 @@ def _later(case: Case, root: Finding) -> list[Event]:
     return [
         event
         for event in case.run.events
-        if (id(event) in failed or event.kind in told)
+        if (id(event) in failed or (event.kind in told and event.rank is not None))
         and (case.path(event.source), event.line) not in own
     ]
 

@@ -157,8 +157,8 @@ class Assembler:
             event.rank = event.rank or self._tags.get(record.torn)
         self.tracker.mark(event, record.early)
         self._waiting.append(event)
-        known = event.kind != OTHER
-        sure = known and (record.headed or not self._grammar.is_notice(event.kind))
+        known = self._grammar.understands(event.kind)
+        sure = known or (event.kind != OTHER and record.headed)
         self._tally.saw(record.line, known=known, sure=sure, text=record.message)
         if record.message.rstrip().endswith(BEGIN):
             self._open_traceback(event, record)
@@ -182,7 +182,8 @@ class Assembler:
         elif self._continues(record, text):
             last = self._waiting[-1]
             last.end_line = record.line
-            self._tally.saw(record.line, known=True)
+            known = self._grammar.understands(last.kind)
+            self._tally.saw(record.line, known=known, text=record.message)
             if len(last.text) < _LONGEST_TEXT:
                 last.text = f"{last.text}\n{record.text}"
         else:
@@ -270,7 +271,7 @@ class Assembler:
     def _named(self, text: str) -> bool:
         """Whether a rule knows a line without a head for what it is, not by its topic."""
         match = self._grammar.match(text)
-        return match is not None and not self._grammar.is_notice(match.kind)
+        return match is not None and self._grammar.understands(match.kind)
 
     def _continues(self, record: Record, text: str) -> bool:
         last = self._waiting[-1] if self._waiting else None

@@ -75,7 +75,7 @@ class RecordReader:
             record.torn = f"rank{process}"
         if logger := fields.get("logger"):
             record.logger = str(logger)
-        record.early = record.early or kind in ("early_head", "formatter_head")
+        record.early = record.early or kind == "early_head"
         record.headed = record.headed or kind != "ranked_head"
 
     def event(self, record: Record, source: int) -> Event:

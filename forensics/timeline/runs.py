@@ -95,7 +95,8 @@ class RunTracker:
 
     def _begins(self, event: Event, early: bool) -> bool:
         if self._over:
-            return event.kind in STARTS or _sets_up(event) or (early and event.rank is None)
+            early = early and event.rank is None and event.level in ("WARNING", "INFO")
+            return event.kind in STARTS or _sets_up(event) or early
         if event.kind not in STARTS or not self._said:
             return False
         if event.kind == "server_args_dump" and event.node not in self._dumped_by:
