@@ -230,7 +230,7 @@ def test_an_interrupted_reading_ends_with_130() -> None:
         assert program.stderr
         program.stdin.write(b"[2026-02-18 23:53:22] Load weight begin.\n" * 100)
         program.stdin.flush()
-        time.sleep(1.5)
+        time.sleep(3)
         program.send_signal(signal.SIGINT)
         assert program.wait(10) == 130
         assert program.stderr.read() == b""
