@@ -25,6 +25,10 @@ from forensics.rules.pins import wanted as pinned_for
 from forensics.rules.signature_data import WEIGHTS, RemedyData, Signature, load_signatures
 
 
+_TAIL_LINES = 25
+"""How far a failure's message may go on after its traceback, as lines without a head."""
+
+
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
@@ -92,7 +96,8 @@ class SignatureRule:
             if mine.phases and event.phase not in mine.phases:
                 continue
             if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
-                return _Hit(event, None, words)
+                told = _told_by(case, event) if mine.look_at == "any" else None
+                return _Hit(told.event, told, words) if told else _Hit(event, None, words)
         return None
 
     def _fits(self, failure: Failure) -> _Words | None:
@@ -157,6 +162,19 @@ class SignatureRule:
             playbook=mine.playbook or mine.id,
             facts=dict(mine.facts),
         )
+
+
+def _told_by(case: Case, event: Event) -> Failure | None:
+    """The failure whose message a line without a head goes on telling."""
+    if event.rank is not None or event.time is not None:
+        return None
+    near = [
+        failure
+        for failure in case.run.failures
+        if failure.event.source == event.source
+        and failure.line < event.line <= failure.event.end_line + _TAIL_LINES
+    ]
+    return near[-1] if near else None
 
 
 def _best_hits(case: Case) -> dict[str, _Hit]:
