@@ -1,11 +1,11 @@
-"""Graph capture: will it fit, and why it did not."""
+"""Graph capture ran out of memory: how much it needed, and which fraction leaves that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from forensics.events import Event
-from forensics.findings import Finding, Remedy, Severity
+from forensics.findings import Finding, Remedy
 from forensics.incident import Failure
 from forensics.incident.ledgers import graph_kind
 from forensics.memory import (
@@ -13,163 +13,16 @@ from forensics.memory import (
     FractionAdvice,
     Need,
     best_need,
-    headroom,
     lower_bound,
     prior_need,
-    suggest_fraction,
 )
 from forensics.remedies import env, flag, kept
 from forensics.rules.base import FAILURE, Skip, rule
+from forensics.rules.capture_facts import earlier_need, pending, sizes_of
 from forensics.rules.case import Case
-from forensics.rules.memory_facts import (
-    capture_events,
-    computed_need,
-    earlier_need,
-    echoes,
-    gib,
-    oom_sentence,
-    pending,
-    situation,
-    sizes_of,
-)
-
-_DEVICE_OOM = frozenset(
-    {
-        "out_of_memory",
-        "cuda_error_out_of_memory",
-        "cuda_memory_allocation",
-        "driver_out_of_memory",
-        "cublas_alloc_failed",
-        "virtual_memory_failed",
-    }
-)
-
-
-def is_device_oom(failure: Failure) -> bool:
-    """Whether a failure is GPU memory running out, by PyTorch's allocator or the driver."""
-    if failure.oom is not None:
-        return True
-    chain = failure.traceback.chain if failure.traceback else []
-    return any(raised.kind in _DEVICE_OOM for raised in chain)
-
-
-@rule(
-    "graph-capture-headroom",
-    class_="graph_capture_oom",
-    severity="warning",
-    role="precursor",
-    summary="Too little GPU memory is free when graph capture begins",
-    needs="capture-begin lines with free memory (0.4.3 on)",
-)
-def graph_capture_headroom(case: Case) -> Iterator[Finding | Skip]:
-    """Hold free memory at each capture begin against what the captures to come need."""
-    begins = capture_events(case)
-    if not begins:
-        yield Skip("no capture line in this log")
-        return
-    for kind, events in begins.items():
-        shown = [event for event in events if event.number("avail_gib") is not None]
-        if not shown:
-            yield Skip("the capture-begin lines of this release print no free memory")
-            continue
-        if finding := _headroom(case, kind, shown):
-            yield finding
-
-
-def _headroom(case: Case, kind: str, events: list[Event]) -> Finding | None:
-    tightest = min(event.number("avail_gib") or 0.0 for event in events)
-    # The first rank that is as tight as the tightest: there it became knowable.
-    event = next(e for e in events if (e.number("avail_gib") or 0.0) <= tightest + 0.05)
-    free = event.number("avail_gib") or 0.0
-    sizes = sizes_of(case, kind)
-    to_come = pending(case, kind, sizes)
-    computed = None
-    if kind in ("decode", "verify"):
-        computed = computed_need(case, sizes, "prefill" in capture_events(case))
-    need = best_need(earlier_need(case, kind, to_come[0].largest), computed)
-    if need is not None:
-        severity: Severity | None = _severity(free, need)
-    else:
-        alarm = headroom(free, to_come)
-        if alarm.alarm in ("none", "unusable"):
-            return None
-        severity = "critical" if alarm.alarm == "critical" else "warning"
-        severity = "info" if alarm.alarm == "info" else severity
-        need = prior_need(to_come)
-    if severity is None or need is None:
-        return None
-    return _alarm(case, kind, event, free, need, severity)
-
-
-def _severity(free_gib: float, need: Need) -> Severity | None:
-    if free_gib < need.low_gib:
-        return "critical"
-    if free_gib < need.gib + 0.1:
-        return "warning"
-    return None
-
-
-def _alarm(
-    case: Case, kind: str, event: Event, free: float, need: Need, severity: Severity
-) -> Finding:
-    ranks = len(
-        [e for e in capture_events(case)[kind] if abs((e.number("avail_gib") or 0) - free) < 0.06]
-    )
-    on = f"on {ranks} ranks" if ranks > 1 else f"on {event.rank}" if event.rank else "on the GPU"
-    spread = f"{need.low_gib:.2f} to {need.high_gib:.2f}" if need.high_gib else f"{need.gib:.2f}"
-    passed = _passed(case, kind)
-    verdict = "capture passed nevertheless" if passed else "this launch is likely to fail here"
-    if severity == "info":
-        verdict = "capture passed" if passed else "it usually fits"
-    advice = None if passed else _advice(case, need)
-    class_ = "piecewise_graph_oom" if kind in PREFILL_KINDS else "graph_capture_oom"
-    return case.finding(
-        "graph-capture-headroom",
-        class_,
-        event,
-        severity="info" if passed else severity,
-        role="precursor",
-        title=f"Only {gib(free)} free {on} when {kind} graph capture begins: {verdict}",
-        explanation=f"Capture of the {kind} graphs needs about {need.gib:.2f} GiB "
-        f"({spread}; basis: {_basis(need)}) and {free:.2f} GiB are free {on}.",
-        known_at=case.known(event),
-        phase="graph_capture",
-        rank=None if ranks > 1 else event.rank,
-        confidence="high" if need.basis in ("observed", "computed") else "medium",
-        remedies=_fraction_remedies(case, advice, need),
-        facts={
-            "free_gib": free,
-            "need_gib": round(need.gib, 2),
-            "need_low_gib": round(need.low_gib, 2),
-            "need_high_gib": need.high_gib and round(need.high_gib, 2),
-            "basis": need.basis,
-            "graphs": kind,
-            "ranks": ranks,
-            "came_true": False if passed else None,
-        },
-    )
-
-
-def _basis(need: Need) -> str:
-    return f"{need.basis.replace('_', ' ')}; {need.note}" if need.note else need.basis
-
-
-def _passed(case: Case, kind: str) -> bool:
-    """Whether this capture ended well on every rank that began it."""
-    captures = [
-        capture
-        for ledger in case.run.ledgers()
-        for capture in ledger.captures
-        if capture.kind == kind
-    ]
-    ends = [e for e in case.run.of("capture_end") if graph_kind(e.string("what")) == kind]
-    done = len(ends) >= len(captures) > 0
-    return done or case.run.ready is not None
-
-
-def _advice(case: Case, need: Need) -> FractionAdvice | None:
-    here = situation(case)
-    return None if here is None else suggest_fraction(here, need)
+from forensics.rules.fractions import fraction_for_capture, lower_for_capture
+from forensics.rules.memory_facts import echoes, oom_sentence, situation
+from forensics.rules.shortage import first_shortage, is_device_oom
 
 
 @rule(
@@ -180,15 +33,15 @@ def _advice(case: Case, need: Need) -> FractionAdvice | None:
 )
 def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:
     """The first rank that ran out of memory in capture; the others are its echoes."""
-    failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
-    if not failed:
+    first = first_shortage(case, "graph_capture_oom")
+    if first is None:
         return
-    first = failed[0]
+    failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
     kind = _kind_at(case, first)
     need = _need_of(case, failed)
     prefill = kind in PREFILL_KINDS
     begin = _begin_of(case, first, kind)
-    advice = _advice(case, need) if need else None
+    advice = lower_for_capture(case, need) if need else None
     yield case.finding(
         "piecewise-graph-oom" if prefill else "graph-capture-oom",
         "piecewise_graph_oom" if prefill else "graph_capture_oom",
@@ -226,9 +79,10 @@ def _begin_of(case: Case, failure: Failure, kind: str | None) -> Event | None:
     found = None
     for event in case.run.of("capture_begin"):
         mine = event.rank == failure.rank and event.source == failure.event.source
-        if mine and event.line < failure.line:
-            if kind is None or graph_kind(event.string("what")) == kind:
-                found = event
+        if not mine or event.line >= failure.line:
+            continue
+        if kind is None or graph_kind(event.string("what")) == kind:
+            found = event
     return found
 
 
@@ -294,7 +148,9 @@ def _partition(case: Case) -> str:
     weights = here.baseline_gib - here.after_weights_gib
     share = weights / here.baseline_gib
     if share > 0.9:
-        return f"Weights take {weights:.1f} of {here.baseline_gib:.1f} GiB: little is left to share out."
+        return (
+            f"Weights take {weights:.1f} of {here.baseline_gib:.1f} GiB: little is left to share."
+        )
     pool = f", the KV pool {here.pool_gib:.1f}" if here.pool_gib else ""
     return (
         f"A question of partition, not of capacity: weights take {weights:.1f} of "
@@ -303,46 +159,13 @@ def _partition(case: Case) -> str:
     )
 
 
-def _fraction_remedies(case: Case, advice: FractionAdvice | None, need: Need) -> list[Remedy]:
-    if advice is None or not advice.possible or advice.fraction is None:
-        return []
-    basis = "lower_bound" if need.basis == "lower_bound" else need.basis
-    lost = advice.kv_tokens_change or 0
-    cost = f"about {abs(lost):,} KV tokens fewer a GPU" if lost else "a smaller KV pool"
-    effect = {
-        "free_gib_at_capture": advice.free_gib_at_capture and round(advice.free_gib_at_capture, 2),
-        "kv_tokens": advice.kv_tokens,
-        "kv_tokens_change": advice.kv_tokens_change,
-    }
-    if advice.free_gib_at_capture_scaled is not None:
-        effect["free_gib_at_capture_scaled"] = round(advice.free_gib_at_capture_scaled, 2)
-    free = advice.free_gib_at_capture or 0.0
-    return kept(
-        flag(
-            case.run.launch,
-            "mem_fraction_static",
-            advice.fraction,
-            f"leaves about {free:.1f} GiB free at capture; "
-            + (
-                f"at {advice.fraction_fail:.3f} and above it fails again"
-                if advice.fraction_fail
-                else "see the arithmetic"
-            ),
-            direction="decrease",
-            basis="prior" if basis == "prior" else "computed" if basis == "projected" else basis,
-            cost=cost,
-            effect={name: value for name, value in effect.items() if value is not None},
-        )
-    )
-
-
 def _remedies(
     case: Case, first: Failure, kind: str, advice: FractionAdvice | None, need: Need | None
 ) -> list[Remedy]:
     launch = case.run.launch
-    fraction = _fraction_remedies(case, advice, need) if need else []
+    fraction = fraction_for_capture(case, advice, need) if need else None
     if kind in PREFILL_KINDS:
-        return kept(*_without_prefill_graphs(case), *fraction)
+        return kept(*_without_prefill_graphs(case), fraction)
     smaller = _smaller_batch(case)
     fragments = None
     oom = first.oom
@@ -362,7 +185,7 @@ def _remedies(
         "starts without graphs; a last resort",
         cost="decoding becomes much slower",
     )
-    return kept(*fraction, smaller, fragments, last_resort)
+    return kept(fraction, smaller, fragments, last_resort)
 
 
 def _smaller_batch(case: Case) -> Remedy | None:

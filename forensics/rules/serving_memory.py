@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics.events import Event
-from forensics.findings import Finding, Remedy
+from forensics.findings import Finding
 from forensics.incident import Failure
-from forensics.memory import lower_fraction
-from forensics.remedies import env, flag, kept
 from forensics.rules.base import FAILURE, Skip, rule
-from forensics.rules.capture import is_device_oom
 from forensics.rules.case import Case
-from forensics.rules.memory_facts import echoes, fraction_of, least, oom_sentence, whole
+from forensics.rules.memory_facts import echoes, least, oom_sentence
+from forensics.rules.neighbours import ledger_of
+from forensics.rules.serving_remedies import remedies_for
+from forensics.rules.shortage import class_of, first_shortage
 
-_WHAT = (
-    ("logprob_oom", re.compile(r"logits_processor\.py|logprob")),
-    ("sampling_buffer_oom", re.compile(r"sampler\.py|sampling_batch_info|sampling_info")),
-    (
-        "vision_encoder_oom",
-        re.compile(
-            r"get_image_feature|get_video_feature|mm_utils|vision|visual|image_processor|multimodal"
-        ),
-    ),
-    ("hicache_oom", re.compile(r"cache_controller|hiradix|memory_pool_host")),
-)
-"""Class to the frames that show it, the first that fits from the innermost frame outwards."""
-
-
-def class_of_frames(failure: Failure) -> str:
-    """The class of a serving out-of-memory, from its innermost frames."""
-    frames = failure.traceback.cause.frames if failure.traceback else []
-    for frame in reversed(frames[-8:]):
-        place = f"{frame.file}:{frame.function}"
-        for class_, pattern in _WHAT:
-            if pattern.search(place):
-                return class_
-    return "activation_oom"
+_NAMES = {
+    "activation_oom": "activations",
+    "logprob_oom": "full-vocabulary logits",
+    "sampling_buffer_oom": "sampling buffers",
+    "vision_encoder_oom": "the vision encoder",
+    "hicache_transfer": "transfers of the hierarchical cache",
+    "hicache_oom": "buffers of the hierarchical cache",
+    "allocator_fragmentation": "a request that its cached pieces could not serve",
+    "workspace_oom": "a kernel's workspace",
+    "lora_buffers_oom": "adapter buffers",
+    "state_cache_oom": "state of linear attention",
+}
+"""What the memory was for, by mechanism."""
 
 
 @rule(
@@ -48,135 +38,80 @@ def class_of_frames(failure: Failure) -> str:
 )
 def serving_oom(case: Case) -> Iterator[Finding | Skip]:
     """The first rank that ran out of memory after capture."""
-    failed = [f for f in case.run.failures if f.phase in ("serving", "warmup") and is_device_oom(f)]
-    if not failed:
+    first = first_shortage(case, *_NAMES)
+    if first is None or first.phase not in ("serving", "warmup"):
         return
-    first = failed[0]
-    class_ = class_of_frames(first)
-    left = least(ledger.end_gib for ledger in case.run.ledgers())
-    batch = _batch_before(case, first)
+    mechanism = class_of(case, first)[0]
+    ledger = ledger_of(case, first)
+    left = ledger.end_gib if ledger else None
+    left = left if left is not None else least(one.end_gib for one in case.run.ledgers())
+    batch = batch_before(case, first)
     yield case.finding(
         "serving-oom",
-        class_,
+        class_of(case, first)[1],
         first.event,
-        title=_title(class_, first, left),
-        explanation=_explanation(first, left, batch),
-        evidence=[*case.evidence(_last_capture(case, first), batch), *case.failure_evidence(first)],
-        remedies=_remedies(case, first, class_),
+        title=_title(mechanism, first, left),
+        explanation=_explanation(first, left, batch, mechanism),
+        evidence=[*case.evidence(_last_capture(case, first)), *case.failure_evidence(first)],
+        remedies=remedies_for(case, first, mechanism, batch.running if batch else None),
         not_helpful=["a higher mem_fraction_static: it leaves even less for activations"],
         rank=first.rank,
         phase=first.phase,
         weight=FAILURE,
-        facts={"free_after_capture_gib": left, "echo_ranks": echoes(case.run.failures, first)},
+        facts={
+            "free_after_capture_gib": left,
+            "requested_gib": first.oom and round(first.oom.requested_gib, 3),
+            "echo_ranks": echoes(case.run.failures, first),
+            "outcome": "failed",
+        },
     )
 
 
-_NAMES = {
-    "activation_oom": "activations",
-    "logprob_oom": "full-vocabulary logits",
-    "sampling_buffer_oom": "sampling buffers",
-    "vision_encoder_oom": "the vision encoder",
-    "hicache_oom": "hierarchical-cache transfers",
-}
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The batch before a failure: its lane, the tokens it took in, and the requests running."""
+
+    lane: str
+    new_tokens: int | None
+    running: int | None
 
 
-def _title(class_: str, first: Failure, left: float | None) -> str:
+def batch_before(case: Case, failure: Failure) -> Batch | None:
+    """The last batch line before a failure, from the routine lines."""
+    rows = case.run.serving
+    if rows is None or not rows.height:
+        return None
+    import polars as pl
+
+    before = rows.filter(
+        (pl.col("source") == failure.event.source)
+        & (pl.col("line") < failure.line)
+        & pl.col("lane").is_in(["decode", "prefill"])
+    )
+    if not before.height:
+        return None
+    last = before.sort("line").row(-1, named=True)
+    return Batch(last["lane"], last["new_tokens_max"], before["running"].max())  # type: ignore[arg-type]
+
+
+def _title(mechanism: str, first: Failure, left: float | None) -> str:
     where = f"{first.rank} " if first.rank else ""
     had = f"; {left:.2f} GiB were left after start-up" if left is not None else ""
-    return f"{where}ran out of GPU memory for {_NAMES.get(class_, class_)}{had}"
+    return f"{where}ran out of GPU memory for {_NAMES.get(mechanism, mechanism)}{had}"
 
 
-def _explanation(first: Failure, left: float | None, batch: Event | None) -> str:
+def _explanation(first: Failure, left: float | None, batch: Batch | None, mechanism: str) -> str:
     text = f"While {first.phase}, {oom_sentence(first) or 'an allocation was refused'}."
     if left is not None:
         text += f" After start-up {left:.2f} GiB were free for everything that serving allocates."
     if batch is not None:
-        new = batch.number("new_tokens")
-        text += f" The last batch before it: {batch.kind.split('_')[0]}"
-        text += f" of {new:.0f} new tokens." if new else "."
+        took = f" of {batch.new_tokens:,} new tokens" if batch.new_tokens else ""
+        text += f" The last batch line before it: {batch.lane}{took}."
+    if mechanism == "allocator_fragmentation":
+        text += " What is cached would do, in one piece; it lies in pieces between other blocks."
     return text
-
-
-def _batch_before(case: Case, first: Failure) -> Event | None:
-    del first
-    return case.run.first("no_such_batch")
 
 
 def _last_capture(case: Case, first: Failure) -> Event | None:
     ends = [e for e in case.run.of("capture_end", "max_total_tokens") if e.rank == first.rank]
     return ends[-1] if ends else None
-
-
-def _remedies(case: Case, first: Failure, class_: str) -> list[Remedy]:
-    launch = case.run.launch
-    fraction = _lower(case, first)
-    chunk = whole(launch.get("chunked_prefill_size"))
-    smaller_chunk = None
-    if chunk and chunk > 1024:
-        smaller_chunk = flag(
-            launch,
-            "chunked_prefill_size",
-            chunk // 2,
-            "activations of a prefill grow with its chunk",
-            basis="heuristic",
-            cost="slower prefill of long prompts",
-        )
-    elif chunk is not None and chunk <= 0:
-        smaller_chunk = flag(
-            launch,
-            "chunked_prefill_size",
-            4096,
-            "chunking bounds the activations of a prefill",
-            direction="set",
-            basis="heuristic",
-            cost="slower prefill of long prompts",
-        )
-    running = whole(launch.get("max_running_requests"))
-    fewer = flag(
-        launch,
-        "max_running_requests",
-        min(running or 2048, 2048) // 4,
-        "buffers of sampling and decoding grow with running requests",
-        direction="decrease",
-        basis="heuristic",
-        cost="less concurrency",
-    )
-    fragments = None
-    oom = first.oom
-    if oom and (oom.reserved_unallocated_gib or 0.0) > max(oom.requested_gib, 0.5):
-        fragments = env(
-            "PYTORCH_CUDA_ALLOC_CONF",
-            "set",
-            f"{oom.reserved_unallocated_gib:.2f} GiB are cached in pieces that did not fit",
-            to="expandable_segments:True",
-        )
-    if class_ in ("logprob_oom", "vision_encoder_oom"):
-        return kept(smaller_chunk, fraction, fragments)
-    if class_ == "sampling_buffer_oom":
-        return kept(fewer, fraction, smaller_chunk)
-    return kept(fraction, smaller_chunk, fragments)
-
-
-def _lower(case: Case, first: Failure) -> Remedy | None:
-    fraction = fraction_of(case.run)
-    ledgers = case.run.ledgers()
-    baseline = least(ledger.baseline_gib for ledger in ledgers)
-    if fraction is None or baseline is None:
-        return None
-    missing = max((first.oom.requested_gib if first.oom else 0.0), 0.025 * baseline)
-    advice = lower_fraction(
-        fraction, baseline, missing, least(ledger.free_before_pool_gib for ledger in ledgers)
-    )
-    if not advice.possible:
-        return None
-    freed = -(advice.pool_change_gib or 0.0)
-    return flag(
-        case.run.launch,
-        "mem_fraction_static",
-        advice.fraction,
-        f"leaves {freed:.1f} GiB more for activations",
-        direction="decrease",
-        basis="lower_bound",
-        cost="a smaller KV pool",
-        effect={"free_gib": round(freed, 2)},
-    )

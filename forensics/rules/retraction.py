@@ -1,0 +1,301 @@
+"""The KV pool is full: rare retractions are normal, storms are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+
+from forensics.events import Event
+from forensics.findings import Finding, Remedy
+from forensics.remedies import action, flag, kept
+from forensics.rules.base import DEGRADED, FAILURE, Skip, rule
+from forensics.rules.case import Case
+from forensics.rules.fractions import grow_pool
+from forensics.rules.memory_facts import context_len, whole
+
+_WINDOW = timedelta(minutes=1)
+_MANY = 3
+"""Retractions within a minute from which on it may be a storm."""
+_FLOOD = 10
+"""So many within a minute are one whatever the throughput."""
+_FALL = 0.5
+"""Throughput below this share of what it was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Retractions of a run: how many in the worst minute, and what throughput did."""
+
+    events: list[Event]
+    worst: int
+    before_tps: float | None
+    after_tps: float | None
+
+    @property
+    def harmful(self) -> bool:
+        """Whether it is more than the occasional retraction of a well used pool."""
+        if self.worst < _MANY:
+            return False
+        fell = bool(self.before_tps and self.after_tps is not None) and (
+            (self.after_tps or 0.0) < _FALL * (self.before_tps or 0.0)
+        )
+        return fell or self.worst >= _FLOOD
+
+
+def storm_of(case: Case, rank: str | None, events: Sequence[Event]) -> Storm:
+    """The retractions of one rank, with its decode throughput before the first and after."""
+    times = [e.time for e in events if e.time is not None]
+    worst = max((sum(t <= u <= t + _WINDOW for u in times) for t in times), default=len(events))
+    first = events[0]
+    before, after = _throughput(case, rank, first)
+    return Storm(list(events), worst, before, after)
+
+
+def _throughput(case: Case, rank: str | None, first: Event) -> tuple[float | None, float | None]:
+    rows = case.run.serving
+    if rows is None or not rows.height:
+        return None, None
+    import polars as pl
+
+    mine = rows.filter((pl.col("lane") == "decode") & (pl.col("source") == first.source))
+    if rank is not None:
+        mine = mine.filter(pl.col("rank") == rank)
+    busy = mine.filter(pl.col("tps").is_not_null() & (pl.col("running").fill_null(0) > 0))
+    sides = (busy.filter(pl.col("line") < first.line), busy.filter(pl.col("line") > first.line))
+    halves = [side["tps"].to_list() for side in sides]
+    # A server that drains at the end is slow because it has little to do.
+    return (
+        median(halves[0]) if halves[0] else None,
+        median(sorted(halves[1])[: max(len(halves[1]) * 3 // 4, 1)]) if halves[1] else None,
+    )
+
+
+@rule(
+    "kv-retraction",
+    class_="kv_capacity_exhausted",
+    severity="warning",
+    summary="The KV pool is full and running requests are put back",
+    needs="retraction lines",
+)
+def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
+    """Requests are put back and prefilled again: a storm when it happens again and again."""
+    by_rank: dict[tuple[int, str | None], list[Event]] = {}
+    for event in case.run.of("retract"):
+        by_rank.setdefault((event.source, event.rank), []).append(event)
+    storms = [(rank, storm_of(case, rank, events)) for (_, rank), events in by_rank.items()]
+    if not storms:
+        return
+    rank, storm = max(storms, key=lambda item: item[1].worst)
+    harmful = storm.harmful and case.run.ready is not None
+    first, count = storm.events[0], len(storm.events)
+    known = storm.events[min(_MANY, count) - 1] if harmful else first
+    fall = (
+        f" Decode throughput fell from {storm.before_tps:.0f} to {storm.after_tps:.0f} token/s."
+        if storm.before_tps is not None and storm.after_tps is not None
+        else ""
+    )
+    yield case.finding(
+        "kv-retraction",
+        "kv_capacity_exhausted",
+        first,
+        severity="warning" if harmful else "info",
+        role="root_cause" if harmful else "context",
+        title=f"The KV pool is full: {count} retractions, {storm.worst} in the worst minute"
+        if harmful
+        else f"{count} retraction{'s' if count > 1 else ''}: the pool is well used",
+        explanation="When a decode step finds no free slot, running requests are put back and "
+        f"prefilled again later.{fall} "
+        + (
+            "Long requests lose much work each time."
+            if harmful
+            else "Now and then this is normal and nothing to act on."
+        ),
+        evidence=case.evidence(*storm.events[:4]),
+        remedies=_remedies(case) if harmful else [],
+        not_helpful=["a lower mem_fraction_static: the pool would be even smaller"],
+        rank=rank,
+        phase="serving",
+        known_at=case.known(known),
+        weight=DEGRADED,
+        facts={
+            "retractions": count,
+            "worst_minute": storm.worst,
+            "tps_before": storm.before_tps,
+            "tps_after": storm.after_tps,
+        },
+    )
+
+
+def fewer_requests(case: Case) -> Remedy | None:
+    """A limit on running requests at what the pool holds, by the tokens of those seen."""
+    launch = case.run.launch
+    allowed = whole(launch.get("max_running_requests"))
+    running = _running(case)
+    if running is None:
+        return None
+    target = max(running - 1 if running < 10 else int(running * 0.75), 1)
+    if allowed is not None and target >= allowed:
+        target = max(allowed // 2, 1)
+    return flag(
+        launch,
+        "max_running_requests",
+        target,
+        f"up to {running} requests were running when the pool was full",
+        direction="decrease",
+        basis="observed",
+        cost="requests wait in the queue instead",
+    )
+
+
+def _running(case: Case) -> int | None:
+    rows, first = case.run.serving, case.run.first("retract")
+    if rows is None or first is None:
+        return None
+    import polars as pl
+
+    before = rows.filter((pl.col("lane") == "decode") & (pl.col("line") < first.line))
+    found = (before if before.height else rows)["running"].max()
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def conservative(case: Case) -> Remedy | None:
+    """A more careful admission of requests."""
+    now = case.run.launch.number("schedule_conservativeness") or 1.0
+    return flag(
+        case.run.launch,
+        "schedule_conservativeness",
+        round(max(now + 0.3, 1.3), 1),
+        "requests are admitted only where their future tokens fit, too",
+        direction="increase",
+        cost="fewer requests run at once",
+    )
+
+
+def _remedies(case: Case) -> list[Remedy]:
+    return kept(fewer_requests(case), conservative(case), grow_pool(case))
+
+
+@rule(
+    "kv-pool-nearly-full",
+    class_="kv_capacity_exhausted",
+    severity="info",
+    role="precursor",
+    summary="The KV pool is full to the last percent while requests wait",
+    needs="decode lines with usage and queue",
+)
+def kv_pool_nearly_full(case: Case) -> Iterator[Finding | Skip]:
+    """Usage of 0.98 and more with a queue: the next step is a retraction."""
+    rows = case.run.serving
+    if rows is None or not rows.height:
+        yield Skip("no batch lines in this log")
+        return
+    import polars as pl
+
+    full = rows.filter(
+        (pl.col("lane") == "decode") & (pl.col("usage") >= 0.98) & (pl.col("queue") > 0)
+    ).sort("source", "line")
+    retract = case.run.first("retract", "token_pool_empty", "request_exceeds_pool")
+    if not full.height or retract is None:
+        return
+    row = full.row(0, named=True)
+    if row["source"] != retract.source or row["line"] >= retract.line:
+        return
+    event = Event(
+        row["source"],
+        row["line"],
+        "decode_batch",
+        f"Decode batch, token usage: {row['usage']:.2f}, #queue-req: {row['queue']}",
+        time=row["time"],
+        rank=row["rank"],
+        phase="serving",
+    )
+    yield case.finding(
+        "kv-pool-nearly-full",
+        "kv_capacity_exhausted",
+        event,
+        severity="info",
+        role="precursor",
+        title=f"The KV pool is {row['usage']:.0%} full with {row['queue']} requests waiting",
+        explanation="From here every decode step may find no free slot; requests are then put "
+        "back.",
+        known_at=case.known(event, event.line),
+        facts={"usage": row["usage"], "queue": row["queue"]},
+    )
+
+
+@rule(
+    "kv-slots-empty",
+    class_="kv_capacity_exhausted",
+    summary="The scheduler ran out of KV slots or request slots and raised",
+    needs="its message",
+)
+def kv_slots_empty(case: Case) -> Iterator[Finding | Skip]:
+    """Token accounting, not GPU memory: no slot was left for tokens or for a request."""
+    for failure in case.run.failures:
+        chain = failure.traceback.chain if failure.traceback else []
+        kinds = {raised.kind for raised in chain} | {failure.event.kind}
+        if "request_slots_empty" in kinds:
+            yield _requests(case, failure.event, failure.rank, failure.phase)
+            return
+        if kinds & {"token_pool_empty", "request_exceeds_pool"}:
+            yield _tokens(case, failure.event, failure.rank, failure.phase)
+            return
+
+
+def _requests(case: Case, event: Event, rank: str | None, phase: str) -> Finding:
+    now = whole(case.run.launch.get("max_running_requests"))
+    summary = case.run.first("max_total_tokens")
+    now = now or (int(summary.number("max_running_requests") or 0) if summary else 0) or None
+    larger = flag(
+        case.run.launch,
+        "max_running_requests",
+        now * 2 if now else 64,
+        "each running request needs one row of the table, and there were none left; the printed "
+        "advice to lower it makes the table smaller still",
+        direction="increase",
+        basis="computed",
+        cost="a larger request table",
+    )
+    return case.finding(
+        "request-slots-empty",
+        "kv_capacity_exhausted",
+        event,
+        title="No request slot was left: the table of running requests is full",
+        explanation="The table has a row for each running request, and more were admitted than it "
+        "has rows. GPU memory is not short.",
+        remedies=kept(larger, action("upgrade_sglang", "admission counts rows in later releases")),
+        not_helpful=["mem_fraction_static: the table's size is the number of requests"],
+        rank=rank,
+        phase=phase,
+        weight=FAILURE,
+        facts={"max_running_requests": now, "outcome": "failed"},
+        playbook="kv-slots-empty",
+    )
+
+
+def _tokens(case: Case, event: Event, rank: str | None, phase: str) -> Finding:
+    context, summary = context_len(case), case.run.first("max_total_tokens")
+    pool = summary.number("tokens") if summary else None
+    figures = f" The pool holds {pool:,.0f} tokens." if pool else ""
+    smaller = bool(pool and context and pool < context)
+    return case.finding(
+        "kv-slots-empty",
+        "kv_capacity_exhausted",
+        event,
+        title="No KV slot was left for the next tokens: the pool is full",
+        explanation="The scheduler admitted more tokens than the pool has slots, and could put "
+        f"nothing back. This is token accounting, not GPU memory.{figures}",
+        remedies=kept(
+            grow_pool(case) if smaller else None,
+            fewer_requests(case),
+            conservative(case),
+            grow_pool(case),
+        ),
+        not_helpful=["a lower mem_fraction_static: the pool would be even smaller"],
+        rank=rank,
+        phase=phase,
+        weight=FAILURE,
+        facts={"pool_tokens": pool, "context_len": context, "outcome": "failed"},
+    )
