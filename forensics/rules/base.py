@@ -89,10 +89,17 @@ FAMILIES = (
     "kv",
     "host_memory",
     "host_leak",
+    "workspace",
+    "not_memory",
     "numerics",
     "models",
+    "network",
+    "rendezvous",
+    "ports",
     "hang",
     "slow_start",
+    "hardware",
+    "kills",
     "signature_rules",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""

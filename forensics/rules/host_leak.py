@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from forensics.events import Event
 from forensics.findings import Finding
@@ -54,7 +55,7 @@ def growth_of(case: Case) -> Growth | None:
 def _steady(sizes: list[float]) -> bool:
     if len(sizes) < _POINTS or sizes[-1] < _FACTOR * sizes[0] or sizes[-1] - sizes[0] < _RISE_GIB:
         return False
-    up = sum(b > a for a, b in zip(sizes, sizes[1:], strict=False))
+    up = sum(b > a for a, b in pairwise(sizes))
     # A cache that fills stops growing; a leak does not.
     half = sizes[len(sizes) // 2]
     late = sizes[-1] - half > 0.25 * (sizes[-1] - sizes[0])

@@ -90,10 +90,14 @@ def is_device_oom(failure: Failure) -> bool:
     return bool(kinds & DEVICE_OOM)
 
 
+_ROOT = re.compile(r"^.*/(?:python|site-packages|dist-packages)/")
+"""Where packages lie is the installation's affair (`/sgl-workspace/...`)."""
+
+
 def places(failure: Failure) -> list[str]:
-    """The frames of the cause as `path/file.py:function`, the innermost last."""
+    """The frames of the cause as `/package/file.py:function`, the innermost last."""
     frames = failure.traceback.cause.frames if failure.traceback else []
-    return [f"{frame.file}:{frame.function}" for frame in frames]
+    return [f"/{_ROOT.sub('', frame.file)}:{frame.function}" for frame in frames]
 
 
 def shortages(case: Case) -> Iterator[tuple[Failure, str]]:
