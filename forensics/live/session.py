@@ -51,6 +51,10 @@ class Session:
             self._enrich(incident)
         return diagnose(incident, unknown, self._settings)
 
+    def lines(self, source: int) -> int:
+        """The whole lines of a source so far."""
+        return self.sources[source].lines
+
     @property
     def is_log(self) -> bool:
         """Whether the last snapshot recognised anything."""

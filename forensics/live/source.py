@@ -58,6 +58,11 @@ class LiveSource:
             self._read(data, builder)
         return begun
 
+    @property
+    def lines(self) -> int:
+        """Whole lines read so far."""
+        return self._cutter.lines if self._head is None else self._head.count(b"\n")
+
     def look_ahead(self, fork: IncidentBuilder) -> Counter[str]:
         """Put into a fork what is still open; returns the unknown shapes of the source so far."""
         parser = self._parser

@@ -1,0 +1,84 @@
+"""When to judge: at once where it matters, else rarely, never for more than a share of the time.
+
+Judging looks at everything that was read, so it cannot be done for each line. It draws on a
+credit that grows with time; what is urgent may overdraw it a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from forensics.events import OTHER, Event
+from forensics.incident.outcome import CRASHES, STOPS
+from forensics.timeline import ROUTINE
+from forensics.timeline.runs import ENDS
+
+STARTING_SHARE, SERVING_SHARE = 0.05, 0.004
+"""Share of one core that judging may take, while a launch starts and while it serves."""
+
+SERVING_EVERY_S = 20.0
+"""Routine lines of a serving launch are judged no more often than this."""
+
+_SAVINGS_S = 1.0
+_VITAL_KINDS = CRASHES | STOPS | ENDS | {"ready", "capture_begin", "health_check_failed"}
+_PROGRESS = ROUTINE | {OTHER}
+
+
+class Urgency(IntEnum):
+    """How soon a line asks to be judged."""
+
+    routine = 0
+    soon = 1
+    """A step of the start: as soon as the credit allows."""
+    vital = 2
+    """A failure, or a line that foretells one: now."""
+
+
+def urgency_of(events: Iterable[Event], *, serving: bool) -> Urgency:
+    """The highest urgency of some new lines."""
+    highest = Urgency.routine
+    for event in events:
+        if event.kind in _VITAL_KINDS or event.traceback is not None or _is_error(event):
+            return Urgency.vital
+        if not serving and event.kind not in _PROGRESS and not event.kind.endswith("_progress"):
+            highest = Urgency.soon
+    return highest
+
+
+def _is_error(event: Event) -> bool:
+    return event.level in ("ERROR", "CRITICAL", "FATAL")
+
+
+class Pacer:
+    """Says when judging is due; times are seconds of a steady clock."""
+
+    def __init__(self, now: float) -> None:
+        self._credit_s = _SAVINGS_S
+        self._at = now
+        self._judged_at = float("-inf")
+        self._cost_s = 0.0
+        self._waiting: Urgency | None = None
+
+    def heard(self, urgency: Urgency) -> None:
+        """New lines came."""
+        self._waiting = urgency if self._waiting is None else max(self._waiting, urgency)
+
+    def due(self, now: float, *, serving: bool) -> bool:
+        """Whether to judge now."""
+        share = SERVING_SHARE if serving else STARTING_SHARE
+        self._credit_s = min(self._credit_s + (now - self._at) * share, _SAVINGS_S)
+        self._at = now
+        if self._waiting is None:
+            return False
+        if self._waiting is Urgency.vital:
+            return self._credit_s > -_SAVINGS_S
+        if self._waiting is Urgency.soon:
+            return self._credit_s > 0.0
+        every = SERVING_EVERY_S if serving else 20 * self._cost_s
+        return self._credit_s >= self._cost_s and now - self._judged_at >= every
+
+    def judged(self, now: float, cost_s: float) -> None:
+        """Judging ended now and took so long."""
+        self._credit_s -= cost_s
+        self._judged_at, self._cost_s, self._waiting = now, cost_s, None
