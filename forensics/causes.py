@@ -10,7 +10,7 @@ from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
 from forensics.incident import Incident, Run
 from forensics.remedies import new_launch
 from forensics.rules import Case, Rule, Settings, Skip, registry
-from forensics.rules.base import CONSEQUENCE
+from forensics.rules.base import CONSEQUENCE, FAILURE, QUIET_CAUSE
 from forensics.rules.echoes import of_others, primary
 from forensics.rules.unknown import unexplained
 
@@ -24,6 +24,9 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     """Everything that the rules say of a run, with its root cause chosen."""
     case = Case(run, incident, settings.model_config)
     found, skipped = _apply(case, settings)
+    for finding in found:
+        if _outlived(case, finding):
+            finding.role, finding.severity, finding.remedies = "context", "info", []
     found += _unknown(case, found)
     root = _root(found, run, incident)
     found = [f for f in found if f is root or not _repeats(f, root)]
@@ -62,6 +65,17 @@ def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedR
             else:
                 found.append(_tuned(result, rule, settings))
     return found, skipped
+
+
+def _outlived(case: Case, finding: Finding) -> bool:
+    """A complaint that was all said before the server came up can't have kept it from that."""
+    if finding.role != "root_cause" or not FAILURE <= finding.weight < QUIET_CAUSE - 10:
+        return False
+    known = finding.known_at
+    return any(
+        event.line > known.line and case.path(event.source) == known.source
+        for event in case.run.of("uvicorn_started", "uvicorn_running", "ready")
+    )
 
 
 def _unknown(case: Case, found: list[Finding]) -> list[Finding]:

@@ -93,6 +93,11 @@ FAMILIES = (
     "not_memory",
     "numerics",
     "models",
+    "arguments",
+    "storage",
+    "split",
+    "code_mismatch",
+    "relaunch",
     "network",
     "rendezvous",
     "ports",
@@ -100,6 +105,7 @@ FAMILIES = (
     "slow_start",
     "hardware",
     "kills",
+    "disaggregation",
     "signature_rules",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""

@@ -1,0 +1,133 @@
+"""Processes that were killed from outside: they print nothing themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.events import Event
+from forensics.findings import Evidence, Finding
+from forensics.incident.outcome import STOPS
+from forensics.incident.processes import tag_of_index
+from forensics.remedies import action, kept
+from forensics.rules.base import CONSEQUENCE, Skip, rule
+from forensics.rules.case import Case
+from forensics.rules.echoes import primary
+
+_DEATHS = ("scheduler_died", "subprocess_crashed", "child_exit", "scheduler_terminated")
+_KILLED = (-9, 137)
+_EXPLANATION = (
+    "SIGKILL leaves a process no time to print anything: there is no exception of its own. It "
+    "comes from the kernel's OOM killer, from a container's memory limit, or from a person or "
+    "orchestrator. Nothing in this log points to memory; the kernel log and the orchestrator's "
+    "events decide."
+)
+_HOST_USE = ("host_cache_allocating", "host_pool_allocating")
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    """A process that was killed: where the log says so, and which rank it was."""
+
+    event: Event
+    line: int
+    rank: str | None
+    by_launcher: bool
+    """The launcher saw its child die; else only the shell or the container tells."""
+
+
+@rule(
+    "killed-from-outside",
+    class_="external_kill",
+    summary="A process was ended by SIGKILL that it did not send itself",
+    needs="an exit code of -9 or 137, or the shell's `Killed`, without a failure before it",
+)
+def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
+    """SIGKILL without an exception: the kernel, an operator, or an orchestrator."""
+    if primary(case.run.failures) is not None or case.run.outcome not in ("failed", "hung"):
+        return
+    if (death := _death(case)) is None:
+        return
+    if case.run.ready is None and case.run.first(*_HOST_USE) is not None:
+        return  # killed while host memory was pinned: the host-memory rules speak
+    rank = death.rank
+    yield case.finding(
+        "killed-from-outside",
+        "external_kill",
+        death.event,
+        title=f"{rank or 'A process'} was killed from outside (SIGKILL)",
+        explanation=_EXPLANATION,
+        evidence=_shown(case, death),
+        remedies=kept(
+            action("check_kernel_log", "dmesg -T | grep -i -e oom -e kill: who sent the signal"),
+            action("retry_start", "if a person or an orchestrator ended it"),
+        ),
+        not_helpful=[
+            "mem_fraction_static: GPU memory that runs out raises an exception, it does not kill",
+            "dist_timeout, watchdog_timeout: the process is dead",
+        ],
+        confidence="medium" if death.by_launcher else "low",
+        rank=rank,
+        phase=_phase(case, death),
+        known_at=case.known(death.event, death.event.end_line),
+        weight=CONSEQUENCE + 3,
+        facts={"signal": 9},
+    )
+
+
+def _death(case: Case) -> _Death | None:
+    """The first process that was killed, by the launcher's word, else by the shell's."""
+    stopped = next((e for e in case.run.events if e.kind in STOPS), None)
+    for event in case.run.events:
+        if event is stopped:
+            return None
+        if (found := _told(case, event)) is not None:
+            return found
+    for event in case.run.of("shell_killed", "shell_signal_line", "container_exit_code"):
+        if event.string("shell_signal") == "Killed" or event.number("exit_code") in _KILLED:
+            return _Death(event, event.line, None, by_launcher=False)
+    return None
+
+
+def _told(case: Case, event: Event) -> _Death | None:
+    if event.kind in _DEATHS and event.number("exit_code") in _KILLED:
+        return _Death(event, event.line, _rank(case, event, event.fields), by_launcher=True)
+    if event.kind == "scheduler_dead" and _exit_code(case, event) in _KILLED:
+        return _Death(event, event.line, _rank(case, event, event.fields), by_launcher=True)
+    for raised in event.traceback.chain if event.traceback else ():
+        if raised.kind in _DEATHS and raised.fields.get("exit_code") in _KILLED:
+            rank = _rank(case, event, raised.fields)
+            return _Death(event, raised.line or event.line, rank, by_launcher=True)
+    return None
+
+
+def _exit_code(case: Case, event: Event) -> float | None:
+    """The code printed on the line after `Rank 2 scheduler is dead`."""
+    for other in case.run.of("exit_code_line"):
+        if other.source == event.source and 0 < other.line - event.line <= 3:
+            return other.number("exit_code")
+    return None
+
+
+def _rank(case: Case, event: Event, fields: object) -> str | None:
+    values = fields if isinstance(fields, dict) else {}
+    index = values.get("index")
+    name = str(values.get("process_name") or "")
+    if index is None and name.startswith("scheduler_") and name.rsplit("_", 1)[-1].isdigit():
+        index = int(name.rsplit("_", 1)[-1])
+    return tag_of_index(case.run, event.source, index) if isinstance(index, int) else None
+
+
+def _phase(case: Case, death: _Death) -> str:
+    """What the rank was doing when it was killed: its last mark, else that of the run."""
+    facts = case.run.ranks.get((death.event.source, death.rank or ""))
+    own = [e for e in facts.events if e.line < death.line] if facts else []
+    return own[-1].phase if own else death.event.phase
+
+
+def _shown(case: Case, death: _Death) -> list[Evidence]:
+    shown = case.evidence(death.event)
+    for raised in death.event.traceback.chain if death.event.traceback else ():
+        if raised.line == death.line:
+            shown.append(case.raised(death.event, raised))
+    return shown

@@ -1,0 +1,220 @@
+"""Interfaces and addresses: names that do not exist, addresses that nobody answers on."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from forensics.findings import Evidence, Finding, Remedy
+from forensics.incident.processes import flag_number
+from forensics.remedies import env, kept
+from forensics.rules.base import FAILURE, Skip, rule
+from forensics.rules.case import Case
+from forensics.rules.said import Said, said
+
+_GLOO, _NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
+_NOT_FOUND = re.compile(
+    r"Unable to find address for: (?P<name>\S+)|(?P<none>no socket interface found)"
+    r"|Unable to find interface (?P<iface>\S+)"
+)
+_SETTING = re.compile(r"\b(?P<variable>(?:GLOO|TP|NCCL)_SOCKET_IFNAME)=['\"]?(?P<value>[^\s'\"]+)")
+_SYNTAX = "^="
+
+
+@rule(
+    "interface-not-found",
+    class_="network_interface",
+    summary="Gloo or NCCL found no network interface of the name that it was given",
+    needs="the refusal of Gloo or NCCL",
+)
+def interface_not_found(case: Case) -> Iterator[Finding | Skip]:
+    """The first rank that was refused; the others are refused for the same setting."""
+    failed = {id(failure.event): failure for failure in case.run.failures}
+    refused = list(said(case, _NOT_FOUND))
+    told = next((line for line in refused if id(line.event) in failed), None)
+    told = told or next(iter(refused), None)
+    if told is None:
+        return
+    failure = failed.get(id(told.event))
+    name = told.match["name"] or told.match["iface"]
+    by_nccl = told.match["none"] is not None
+    variable = _NCCL if by_nccl else _GLOO
+    value = _setting(case, variable, name)
+    yield case.finding(
+        "interface-not-found",
+        "network_interface",
+        told.event,
+        title=_title(variable, value, name),
+        explanation=_explain(variable, value, name),
+        evidence=[
+            *_settings_evidence(case, variable),
+            *(case.failure_evidence(failure) if failure else []),
+            told.evidence(case),
+        ],
+        remedies=_remedies(variable, value),
+        not_helpful=[] if by_nccl else [f"{_NCCL}: it is another library's variable"],
+        rank=failure.rank if failure else told.event.rank,
+        phase=failure.phase if failure else told.event.phase,
+        weight=FAILURE,
+        facts={"variable": variable, "value": value, "refused": name},
+    )
+
+
+def _setting(case: Case, variable: str, refused: str | None) -> str | None:
+    if value := case.run.launch.env.get(variable):
+        return value
+    return refused
+
+
+def _settings_evidence(case: Case, variable: str) -> list[Evidence]:
+    """The line that sets the variable, if the log shows it."""
+    lines = (line for line in said(case, _SETTING) if line.match["variable"] == variable)
+    first = next(lines, None)
+    return [first.evidence(case)] if first else []
+
+
+def _title(variable: str, value: str | None, name: str | None) -> str:
+    library = "NCCL" if variable == _NCCL else "Gloo"
+    if value and value[0] in _SYNTAX and library == "Gloo":
+        return f"{variable}={value}: Gloo takes a plain interface name, not NCCL's ^ or ="
+    if value:
+        return f"{library} found no network interface {name or value}"
+    return f"{library} found no network interface to use"
+
+
+def _explain(variable: str, value: str | None, name: str | None) -> str:
+    if variable == _GLOO and value and value[0] in _SYNTAX:
+        return (
+            f"A leading ^ (all but) or = (exactly) is understood by NCCL only. Gloo read {value} "
+            f"as names and looked for an interface called {name or value}. Give it one name, or "
+            "unset it where the host's own name resolves to the right address."
+        )
+    if variable == _GLOO:
+        return (
+            f"No interface called {name} exists on this host, or it has no address. Names differ "
+            "between hosts and inside containers: look at `ip -br addr` where the server runs."
+        )
+    return (
+        "None of the host's interfaces fits the setting. In a container without the host's "
+        "network, the names of the host do not exist."
+    )
+
+
+def _remedies(variable: str, value: str | None) -> list[Remedy]:
+    return kept(
+        env(
+            variable,
+            "set",
+            "one interface that exists on this host and reaches the other nodes",
+            to="<interface>",
+            now=value,
+        )
+    )
+
+
+@rule(
+    "gloo-interface-syntax",
+    class_="network_interface",
+    severity="warning",
+    role="precursor",
+    summary="GLOO_SOCKET_IFNAME is set in NCCL's syntax",
+    needs="the variable's value in the log",
+    playbook="interface-not-found",
+)
+def gloo_interface_syntax(case: Case) -> Iterator[Finding | Skip]:
+    """The value is visible before any rank starts."""
+    for line in said(case, _SETTING):
+        variable, value = line.match["variable"], line.match["value"]
+        if variable == _NCCL or value[0] not in _SYNTAX:
+            continue
+        yield case.finding(
+            "gloo-interface-syntax",
+            "network_interface",
+            line.event,
+            severity="warning",
+            role="precursor",
+            title=f"{variable}={value}: only NCCL understands a leading {value[0]}",
+            explanation="Gloo takes interface names as they are and will find none of this name.",
+            known_at=case.known(line.event),
+            rank=None,
+            phase="init",
+            facts={"variable": variable, "value": value},
+            playbook="interface-not-found",
+        )
+        return
+
+
+_REFUSED = re.compile(
+    r"(?:Connect to|connect to|remote=|connecting to|to connect to) ?\[?(?P<host>[\w.:-]+?)\]?"
+    r"(?:<\d+>|:\d+|, ?\d+\))?\W.*?(?P<why>Connection refused|No route to host|Connection timed out"
+    r"|Network is unreachable|Software caused connection abort|timed out)"
+    r"|SO_ERROR: (?P<why2>[\w ]+), remote=\[?(?P<host2>[\w.:-]+?)\]?:\d+"
+)
+_DOCKER = ipaddress.ip_network("172.17.0.0/16")
+_USING = re.compile(
+    r"(?:Bootstrap|NET/Socket) : Using (?:\[0\])?(?P<name>[\w.-]+):(?P<host>[\d.]+)"
+)
+
+
+@rule(
+    "unreachable-address",
+    class_="network_interface",
+    summary="A rank gave its peers an address that they cannot reach",
+    needs="a refused connection to a loopback, link-local or bridge address, on several nodes",
+)
+def unreachable_address(case: Case) -> Iterator[Finding | Skip]:
+    """Peers are told to connect to an address that only exists on its own host."""
+    if all(flag_number(case.run, source, "nnodes") == 1 for source in case.run.sources):
+        return
+    for line in said(case, _REFUSED):
+        host = line.match["host"] or line.match["host2"] or ""
+        if (kind := _local_only(host)) is None:
+            continue
+        failed = {id(failure.event): failure for failure in case.run.failures}
+        failure = failed.get(id(line.event)) or next(iter(case.run.failures), None)
+        yield _unreachable(case, line, host, kind, failure.rank if failure else line.event.rank)
+        return
+
+
+def _local_only(host: str) -> str | None:
+    """Why an address cannot be reached from another host; None if it may be."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "a name for the host itself" if host == "localhost" else None
+    if address.is_loopback:
+        return "a loopback address"
+    if address.is_link_local:
+        return "a link-local address"
+    if address.version == 4 and address in _DOCKER:
+        return "the address of Docker's bridge"
+    return None
+
+
+def _unreachable(case: Case, line: Said, host: str, kind: str, rank: str | None) -> Finding:
+    by_nccl = "NCCL" in line.text or line.event.kind.startswith("nccl")
+    variable = _NCCL if by_nccl else _GLOO
+    used = next((found for found in said(case, _USING) if found.match["host"] == host), None)
+    name = f" (interface {used.match['name']})" if used else ""
+    return case.finding(
+        "unreachable-address",
+        "network_interface",
+        line.event,
+        title=f"Peers were told to connect to {host}{name}: {kind}, which they cannot reach",
+        explanation=f"{'NCCL' if by_nccl else 'Gloo'} chose {host}{name} as this host's address. "
+        f"It is {kind}: other nodes reach something else there, or nothing. Name the interface "
+        "of the network that connects the nodes; for Gloo also check that the host's name does "
+        "not resolve to 127.0.1.1 in /etc/hosts.",
+        evidence=[*(case.evidence(used.event) if used else []), line.evidence(case)],
+        remedies=kept(
+            env(
+                variable, "set", "the interface of the network between the nodes", to="<interface>"
+            ),
+        ),
+        first=line.place(case),
+        known_at=case.known(line.event, line.line),
+        rank=rank,
+        weight=FAILURE,
+        facts={"address": host, "why": kind},
+    )
