@@ -29,7 +29,7 @@ def pinned(release: str, package: str) -> str | None:
     return next((_table()[newest][n] for n in names if n in _table()[newest]), None)
 
 
-def wanted(launch: Launch, package: str) -> str:
+def pinned_for(launch: Launch, package: str) -> str:
     """A version constraint for a launch's release; words in angle brackets if it is not known.
 
     For torch only the minor release matters, since patch releases keep the ABI.
@@ -59,3 +59,10 @@ def kernel_package(launch: Launch) -> str:
     candidates = _candidates(launch)
     old = bool(candidates) and version_key(candidates[-1]) < version_key("0.5.10")
     return "sgl-kernel" if old else "sglang-kernel"
+
+
+def maybe_below(launch: Launch, release: str) -> bool:
+    """Whether the launch may be older than a release: true unless it is known to be not."""
+    stated = launch.release or launch.versions.get("sglang")
+    oldest = stated or (launch.release_range[0] if launch.release_range else None)
+    return oldest is None or version_key(oldest) < version_key(release)

@@ -50,6 +50,8 @@ class RemedyData(Data):
     """Not where one of these flags matches."""
     below: str | None = None
     """Not where the release is known to be this one or newer."""
+    only_if_known: bool = False
+    """Left out where the value of `to` comes out as a placeholder."""
 
 
 class Signature(Data):

@@ -16,14 +16,11 @@ from forensics.events import Event, Frame, Raised
 from forensics.findings import Finding, Remedy
 from forensics.incident import Failure
 from forensics.launch import Launch
-from forensics.releases import version_key
 from forensics.remedies import flag, kept
 from forensics.rules.base import Rule, Skip, add_rule
 from forensics.rules.case import Case
-from forensics.rules.pins import kernel_package
-from forensics.rules.pins import wanted as pinned_for
+from forensics.rules.pins import kernel_package, maybe_below, pinned_for
 from forensics.rules.signature_data import WEIGHTS, RemedyData, Signature, load_signatures
-
 
 _TAIL_LINES = 25
 """How far a failure's message may go on after its traceback, as lines without a head."""
@@ -195,6 +192,13 @@ def _best_hits(case: Case) -> dict[str, _Hit]:
     return found
 
 
+def explains(case: Case, failure: Failure) -> bool:
+    """Whether a signature of a root cause reads this failure."""
+    ours = {check.signature.id for check in _CHECKS if check.signature.role == "root_cause"}
+    hits = _best_hits(case)
+    return any(hit.event is failure.event for name, hit in hits.items() if name in ours)
+
+
 def _pins(launch: Launch) -> dict[str, str]:
     """What the launch's release pins, as words for remedies: `pin_torch`, ..."""
     packages = {
@@ -224,6 +228,8 @@ def _remedy(launch: Launch, data: RemedyData, words: Mapping[str, Any]) -> Remed
     if data.below and not maybe_below(launch, data.below):
         return None
     to = data.to.format_map(_Words(words)) if isinstance(data.to, str) else data.to
+    if data.only_if_known and isinstance(to, str) and to.startswith("<"):
+        return None
     if data.kind == "flag":
         return flag(
             launch,
@@ -243,13 +249,6 @@ def _remedy(launch: Launch, data: RemedyData, words: Mapping[str, Any]) -> Remed
         cost=data.cost,
         basis=data.basis,
     )
-
-
-def maybe_below(launch: Launch, release: str) -> bool:
-    """Whether the launch may be older than a release: true unless it is known to be not."""
-    stated = launch.release or launch.versions.get("sglang")
-    oldest = stated or (launch.release_range[0] if launch.release_range else None)
-    return oldest is None or version_key(oldest) < version_key(release)
 
 
 def _matches(launch: Launch, name: str, pattern: str) -> bool:
