@@ -15,6 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from forensics import __version__
+from forensics.events import OTHER
 from forensics.grammar.compiler import Kind, compile_files
 from forensics.grammar.matcher import Match, Matcher
 from forensics.grammar.notation import GrammarError, read_grammar
@@ -28,9 +29,8 @@ HEADS = "prefix"
 NESTED = frozenset({"server_args", "torch_oom"})
 """Grammar files with recursion or free order: Lark itself runs them, at run time."""
 
-
-NOTICE = -4
-"""Rules of this priority and below know a line by its first words or topic only."""
+TOPICS = "topics"
+"""The grammar file whose kinds know a line by its subject only, not by what it says."""
 
 
 class Grammar:
@@ -49,10 +49,10 @@ class Grammar:
         """The kind and fields of a message (the text after wrappers, escapes and head)."""
         return self.messages.match(message)
 
-    def is_notice(self, kind: str) -> bool:
-        """Whether a kind is a mere notice: weak evidence that a line is SGLang's at all."""
+    def understands(self, kind: str) -> bool:
+        """Whether a kind says what a line means, not only what it is about."""
         known = self.messages.kinds.get(kind)
-        return known is None or known.priority <= NOTICE
+        return known.file != TOPICS if known else kind != OTHER
 
     def head(self, text: str) -> Match | None:
         """The head at the start of a text; its field `message` is what follows."""
