@@ -92,6 +92,7 @@ FAMILIES = (
     "workspace",
     "not_memory",
     "numerics",
+    "device_assert",
     "models",
     "arguments",
     "storage",

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics.events import Event
 from forensics.findings import Finding, Remedy
 from forensics.incident import Failure
-from forensics.remedies import env, flag, kept
+from forensics.remedies import action, env, flag, kept, package
 from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
 
 _NAN = frozenset({"nan_in_logits", "nan_detected", "nan_in_probabilities"})
 
 
-def _nan_failure(case: Case) -> tuple[Event | None, Failure | None]:
+_NUMBERS = re.compile(r"\b(?:nan|inf|infinity)\b|probability tensor|isfinite|isnan", re.I)
+_BUSY = 8
+"""Running requests from which a batch counts as concurrent traffic."""
+_PROVEN = 3
+"""Decode lines with that many that must stand before the NaN for it to have worked so far."""
+
+
+def is_numeric(event: Event) -> bool:
+    """Whether a device assertion is about NaN or infinity."""
+    return bool(_NUMBERS.search(event.text))
+
+
+def nan_evidence(case: Case) -> tuple[Event | None, Failure | None]:
     """The first sign of NaN, and the first rank that failed on it."""
     sign = case.run.first(*_NAN)
-    asserts = [e for e in case.run.of("device_assert_line") if _about_numbers(e)]
+    asserts = [e for e in case.run.of("device_assert_line") if is_numeric(e)]
     if asserts and (sign is None or asserts[0].line < sign.line):
         sign = asserts[0]
     for failure in case.run.failures:
@@ -28,9 +42,43 @@ def _nan_failure(case: Case) -> tuple[Event | None, Failure | None]:
     return sign, None
 
 
-def _about_numbers(event: Event) -> bool:
-    text = event.text.lower()
-    return "nan" in text or "inf" in text or "probability tensor" in text
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """One reading of NaN evidence."""
+
+    rule: str
+    class_: str
+    title: str
+    story: str
+
+
+_SCALE = _Fault(
+    "scale-format-nan",
+    "numerics_scale_format",
+    "NaN at the first sampled tokens: FP8/FP4 scales are read in a format the checkpoint does "
+    "not have",
+    "The probabilities held NaN or infinity. The warning of the first seconds explains it: "
+    "DeepGEMM expects ue8m0 block scales on Blackwell and the checkpoint's are not, so they are "
+    "requantised or misread. Greedy requests hide NaN; sampled ones meet the assertion on all "
+    "ranks at once.",
+)
+_RACE = _Fault(
+    "fp4-gemm-nan",
+    "numerics_nan",
+    "NaN under concurrent traffic, after decode that worked: the FP4 GEMM is the first suspect",
+    "The probabilities held NaN or infinity after concurrent requests had been decoded well, "
+    "which speaks against misread scales: those fail from the first token. FlashInfer's CUTLASS "
+    "FP4 GEMM was compiled without the wait that its overlapped launches need (before 0.6.7), so "
+    "that tiles could be read before they were written. Kernels compiled before an upgrade stay "
+    "in the cache.",
+)
+_PLAIN = _Fault(
+    "numerics-nan",
+    "numerics_nan",
+    "NaN in the logits",
+    "The probabilities held NaN or infinity: a numeric fault of quantisation, KV dtype or a "
+    "kernel, not of memory. The device assertion is only where it is noticed.",
+)
 
 
 @rule(
@@ -41,55 +89,67 @@ def _about_numbers(event: Event) -> bool:
 )
 def numerics_nan(case: Case) -> Iterator[Finding | Skip]:
     """NaN evidence; with a scale-format warning before it, that is the cause."""
-    sign, failure = _nan_failure(case)
-    if sign is None and failure is None:
+    sign, failure = nan_evidence(case)
+    event = failure.event if failure else sign
+    if event is None:
         return
     warning = case.run.first("scale_fmt_warning")
-    event = failure.event if failure else sign
-    assert event is not None
     at = sign if sign is not None and sign.line <= event.line else event
-    phase = failure.phase if failure else event.phase
-    scale = warning is not None
+    fault = _fault(case, at, warning)
     yield case.finding(
-        "scale-format-nan" if scale else "numerics-nan",
-        "numerics_scale_format" if scale else "numerics_nan",
+        fault.rule,
+        fault.class_,
         at,
-        title="NaN at the first sampled tokens"
-        + (": FP8/FP4 scales are read in a format the checkpoint does not have" if scale else ""),
-        explanation=_explanation(scale),
+        title=fault.title,
+        explanation=fault.story,
         evidence=[
             *case.evidence(warning, sign),
             *(case.failure_evidence(failure) if failure else []),
         ],
-        remedies=_remedies(case, scale),
+        remedies=_remedies(case, fault),
         not_helpful=[
             "memory flags: no allocation failed",
             "another sampling backend: the sampler is only the place where NaN is noticed",
-            *(["a Transformers downgrade: older ones may not know the model"] if scale else []),
+            "disabling CUDA graphs: the same kernels run without them",
+            *(["a Transformers downgrade: older ones may not know the model"] if warning else []),
         ],
         rank=failure.rank if failure else at.rank,
-        phase=phase,
+        phase=failure.phase if failure else event.phase,
         weight=FAILURE + 5,
-        confidence="high" if scale else "medium",
+        confidence="high" if fault is _SCALE else "medium",
         facts={"warning_line": warning.line if warning else None},
     )
 
 
-def _explanation(scale: bool) -> str:
-    if scale:
-        return (
-            "The probabilities held NaN or infinity. The warning of the first seconds explains it: "
-            "DeepGEMM expects ue8m0 block scales on Blackwell and the checkpoint's are not, so "
-            "they are requantised or misread. Greedy requests hide NaN; sampled ones meet the "
-            "assertion on all ranks at once."
-        )
-    return (
-        "The probabilities held NaN or infinity: a numeric fault of quantisation, KV dtype or a "
-        "kernel, not of memory. The device assertion is only where it is noticed."
+def _fault(case: Case, at: Event, warning: Event | None) -> _Fault:
+    if _is_fp4(case) and _decoded_well(case, at):
+        return _RACE
+    if warning is not None and case.run.launch.env.get("SGLANG_ENABLE_JIT_DEEPGEMM") != "0":
+        return _SCALE
+    return _PLAIN
+
+
+def _is_fp4(case: Case) -> bool:
+    launch = case.run.launch
+    named = f"{launch.get('quantization')} {launch.get('model_path')}".lower()
+    backend = str(launch.get("fp4_gemm_runner_backend") or "auto")
+    return "fp4" in named and backend in ("auto", "flashinfer_cutlass")
+
+
+def _decoded_well(case: Case, at: Event) -> bool:
+    """Whether concurrent requests had been decoded before the NaN."""
+    rows = case.run.serving
+    if rows is None:
+        return False
+    import polars as pl
+
+    busy = rows.filter(
+        (pl.col("lane") == "decode") & (pl.col("line") < at.line) & (pl.col("running") >= _BUSY)
     )
+    return int(busy["n"].sum() or 0) >= _PROVEN
 
 
-def _remedies(case: Case, scale: bool) -> list[Remedy]:
+def _remedies(case: Case, fault: _Fault) -> list[Remedy]:
     launch = case.run.launch
     kv = launch.get("kv_cache_dtype")
     plain_kv = None
@@ -108,6 +168,8 @@ def _remedies(case: Case, scale: bool) -> list[Remedy]:
         to="0",
         cost="other FP8 GEMM kernels, somewhat slower",
     )
+    if fault is _RACE:
+        return kept(*_race_remedies(case), no_jit, plain_kv)
     other_gemm = flag(
         launch,
         "fp8_gemm_runner_backend",
@@ -115,7 +177,24 @@ def _remedies(case: Case, scale: bool) -> list[Remedy]:
         "keeps FP8 GEMM away from DeepGEMM",
         cost="slower",
     )
-    return kept(no_jit, plain_kv, other_gemm) if scale else kept(plain_kv, no_jit, other_gemm)
+    if fault is _SCALE:
+        return kept(no_jit, plain_kv, other_gemm)
+    fp4 = _race_remedies(case)[:1] if _is_fp4(case) else []
+    return kept(plain_kv, no_jit, *fp4, other_gemm)
+
+
+def _race_remedies(case: Case) -> list[Remedy | None]:
+    return [
+        flag(
+            case.run.launch,
+            "fp4_gemm_runner_backend",
+            "flashinfer_cudnn",
+            "another FP4 GEMM, without the race",
+            cost="needs a recent cuDNN",
+        ),
+        package("flashinfer-python", "upgrade", "FP4 GEMM fixed there", to=">=0.6.7"),
+        action("wipe_jit_cache", "kernels compiled by the older version would be used again"),
+    ]
 
 
 @rule(
@@ -137,7 +216,7 @@ def scale_format(case: Case) -> Iterator[Finding | Skip]:
         "numerics_scale_format",
         events[0],
         severity="info",
-        role="precursor" if _nan_failure(case) != (None, None) else "context",
+        role="precursor" if nan_evidence(case) != (None, None) else "context",
         title="Standing risk: DeepGEMM is on and the checkpoint's scale_fmt is not ue8m0",
         explanation=f"Printed {count} times, once or more by each process. On Blackwell this may "
         "cost accuracy; where the affected kernels are not used it changes nothing. If NaN or "
