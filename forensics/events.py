@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-Value: TypeAlias = "int | float | bool | str | None | list[int] | list[str] | dict[str, Value]"
+Value: TypeAlias = "int | float | bool | str | list[int] | list[str] | dict[str, Value] | None"
 
 OTHER = "other"
 """The kind of a record that no grammar rule knows."""

@@ -56,7 +56,7 @@ class Remedy(Model):
     kind: RemedyKind
     name: str
     direction: Direction
-    from_: Any = Field(default=None, alias="from")
+    from_: Any = Field(default=None, validation_alias="from", serialization_alias="from")
     to: Any = None
     reason: str
     effect: dict[str, Any] = Field(default_factory=dict)
@@ -71,7 +71,7 @@ class Finding(Model):
 
     id: str = ""
     rule: str
-    class_: str = Field(alias="class")
+    class_: str = Field(validation_alias="class", serialization_alias="class")
     severity: Severity
     role: Role
     title: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from forensics.findings import Basis, Direction, Finding, Remedy, RemedyKind
@@ -75,35 +76,33 @@ def _direction(now: Any, to: Any) -> Direction:
     return "set"
 
 
-def _plain(kind: RemedyKind) -> Any:
-    def make(
-        name: str,
-        direction: Direction,
-        reason: str,
-        *,
-        to: Any = None,
-        now: Any = None,
-        basis: Basis = "documented",
-        cost: str = "",
-        effect: dict[str, Any] | None = None,
-    ) -> Remedy:
-        return Remedy(
-            kind=kind,
-            name=name,
-            direction=direction,
-            from_=now,
-            to=to,
-            reason=reason,
-            basis=basis,
-            cost=cost,
-            effect=effect or {},
-        )
-
-    return make
+def _plain(
+    kind: RemedyKind,
+    name: str,
+    direction: Direction,
+    reason: str,
+    *,
+    to: Any = None,
+    now: Any = None,
+    basis: Basis = "documented",
+    cost: str = "",
+    effect: dict[str, Any] | None = None,
+) -> Remedy:
+    return Remedy(
+        kind=kind,
+        name=name,
+        direction=direction,
+        from_=now,
+        to=to,
+        reason=reason,
+        basis=basis,
+        cost=cost,
+        effect=effect or {},
+    )
 
 
-env = _plain("env")
-package = _plain("package")
+env = partial(_plain, "env")
+package = partial(_plain, "package")
 
 
 def action(name: str, reason: str, *, basis: Basis = "documented", cost: str = "") -> Remedy:

@@ -90,7 +90,7 @@ def _headroom(case: Case, kind: str, begins: list[_Begin]) -> Finding | None:
         severity: Severity | None = _severity(begin.free_gib, need)
     else:
         alarm = headroom(begin.free_gib, to_come).alarm
-        severity = None if alarm in ("none", "unusable") else alarm
+        severity = alarm if alarm != "none" and alarm != "unusable" else None
         need = prior_need(to_come)
     if severity is None or need is None:
         return None
