@@ -16,6 +16,13 @@ class Format(StrEnum):
     json = "json"
 
 
+class LiveFormat(StrEnum):
+    """How live events are printed."""
+
+    text = "text"
+    ndjson = "ndjson"
+
+
 class Table(StrEnum):
     """How events are written."""
 

@@ -52,6 +52,11 @@ class Ending:
         return self._sign_at is not None and not self._final
 
     @property
+    def over(self) -> bool:
+        """An end shows, final or not."""
+        return self._sign_at is not None
+
+    @property
     def settled(self) -> bool:
         """Nothing is pending: what is found can be told."""
         return not self.pending

@@ -21,7 +21,8 @@ SERVING_EVERY_S = 20.0
 """Routine lines of a serving launch are judged no more often than this."""
 
 _SAVINGS_S = 1.0
-_VITAL_KINDS = CRASHES | STOPS | ENDS | {"ready", "capture_begin", "health_check_failed"}
+_FAILURES = CRASHES | STOPS | ENDS | {"health_check_failed"}
+_VITAL_KINDS = frozenset({"ready", "capture_begin"})
 _PROGRESS = ROUTINE | {OTHER}
 
 
@@ -32,17 +33,21 @@ class Urgency(IntEnum):
     soon = 1
     """A step of the start: as soon as the credit allows."""
     vital = 2
-    """A failure, or a line that foretells one: now."""
+    """A line that foretells how it ends: now."""
+    failure = 3
+    """A line that tells of a failure or an end: now."""
 
 
 def urgency_of(events: Iterable[Event], *, serving: bool) -> Urgency:
     """The highest urgency of some new lines."""
     highest = Urgency.routine
     for event in events:
-        if event.kind in _VITAL_KINDS or event.traceback is not None or _is_error(event):
-            return Urgency.vital
-        if not serving and event.kind not in _PROGRESS and not event.kind.endswith("_progress"):
-            highest = Urgency.soon
+        if event.kind in _FAILURES or event.traceback is not None or _is_error(event):
+            return Urgency.failure
+        if event.kind in _VITAL_KINDS:
+            highest = Urgency.vital
+        elif not serving and event.kind not in _PROGRESS and not event.kind.endswith("_progress"):
+            highest = max(highest, Urgency.soon)
     return highest
 
 
@@ -58,22 +63,23 @@ class Pacer:
         self._at = now
         self._judged_at = float("-inf")
         self._cost_s = 0.0
-        self._waiting: Urgency | None = None
+        self.waiting: Urgency | None = None
+        """The highest urgency of the lines that were not judged yet."""
 
     def heard(self, urgency: Urgency) -> None:
         """New lines came."""
-        self._waiting = urgency if self._waiting is None else max(self._waiting, urgency)
+        self.waiting = urgency if self.waiting is None else max(self.waiting, urgency)
 
     def due(self, now: float, *, serving: bool) -> bool:
         """Whether to judge now."""
         share = SERVING_SHARE if serving else STARTING_SHARE
         self._credit_s = min(self._credit_s + (now - self._at) * share, _SAVINGS_S)
         self._at = now
-        if self._waiting is None:
+        if self.waiting is None:
             return False
-        if self._waiting is Urgency.vital:
+        if self.waiting >= Urgency.vital:
             return self._credit_s > -_SAVINGS_S
-        if self._waiting is Urgency.soon:
+        if self.waiting is Urgency.soon:
             return self._credit_s > 0.0
         every = SERVING_EVERY_S if serving else 20 * self._cost_s
         return self._credit_s >= self._cost_s and now - self._judged_at >= every
@@ -81,4 +87,4 @@ class Pacer:
     def judged(self, now: float, cost_s: float) -> None:
         """Judging ended now and took so long."""
         self._credit_s -= cost_s
-        self._judged_at, self._cost_s, self._waiting = now, cost_s, None
+        self._judged_at, self._cost_s, self.waiting = now, cost_s, None

@@ -5,7 +5,6 @@ Computed from a report and the time since the last bytes; the views only draw it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,40 +13,15 @@ from statistics import median
 from forensics.diagnosis import RunReport
 from forensics.events import Event
 from forensics.findings import Finding
-from forensics.grammar import load
 from forensics.incident import Run
+from forensics.live.bars import Bar, bar_at_work
 from forensics.live.silence import usual_silence_s
-from forensics.reading import Unwrapper
-
-_BARS = {
-    "shards_progress": "shards",
-    "capture_progress": "capture sizes",
-    "deepgemm_progress": "kernels compiled",
-    "autotune_progress": "kernels tuned",
-    "fetch_progress": "files fetched",
-    "download_progress": "download",
-    "progress": "steps",
-}
-"""Kinds of progress bars to what they count."""
 
 _MARKS = ("load_weight_begin", "load_weight_end", "memory_pool_end", "capture_begin", "capture_end")
 """What every rank prints at about the same time, in order."""
 
 _LATE_S = 10.0
 _LATE_SPREADS = 3.0
-_LOOK_BACK = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A progress bar's own numbers."""
-
-    what: str
-    done: int
-    total: int
-    elapsed_s: float | None
-    left_s: float | None
-    """What the bar expects; without that, what its pace so far gives."""
 
 
 @dataclass(slots=True)
@@ -103,7 +77,7 @@ def state_of(report: RunReport, open_lines: Sequence[bytes], silent_s: float) ->
         outcome=run.outcome,
         phase=phase,
         ranks=_ranks(run, silent_s),
-        bar=None if ended or phase == "serving" else _bar(run, open_lines, phase),
+        bar=None if ended or phase == "serving" else bar_at_work(run, open_lines, phase),
         silent_s=silent_s,
         usual_silence_s=usual_silence_s(run, phase),
         alarm=alarm_of(report),
@@ -164,44 +138,3 @@ def _mark_late(run: Run, states: list[RankState], now: datetime) -> None:
 
 def _first(events: Sequence[Event], kind: str) -> datetime | None:
     return next((event.time for event in events if event.kind == kind and event.time), None)
-
-
-def _bar(run: Run, open_lines: Sequence[bytes], phase: str) -> Bar | None:
-    """The bar at work: of a line still being written, else the last one of this phase."""
-    for line in open_lines:
-        if (bar := _open_bar(line)) is not None:
-            return bar
-    for event in reversed(run.events[-_LOOK_BACK:]):
-        if event.kind in _BARS and event.phase == phase:
-            bar = _read_bar(event.kind, event.fields)
-            return bar if bar and bar.done < bar.total else None
-    return None
-
-
-def _open_bar(line: bytes) -> Bar | None:
-    if b"%" not in line:
-        return None
-    pieces = Unwrapper().pieces(0, line.decode("utf-8", "replace"))
-    match = load().match(pieces[-1].text.strip()) if pieces else None
-    return _read_bar(match.kind, match.fields) if match and match.kind in _BARS else None
-
-
-def _read_bar(kind: str, fields: object) -> Bar | None:
-    assert isinstance(fields, dict)
-    done, total = fields.get("done"), fields.get("total")
-    if not isinstance(done, int) or not isinstance(total, int) or not total:
-        return None
-    elapsed, left = _seconds(fields.get("elapsed")), _seconds(fields.get("left"))
-    if left is None and elapsed is not None and 0 < done <= total:
-        left = elapsed * (total - done) / done
-    return Bar(_BARS[kind], done, total, elapsed, left)
-
-
-def _seconds(timer: object) -> float | None:
-    """`01:13`, `1:02:03`; None for `?`."""
-    if not isinstance(timer, str) or not re.fullmatch(r"\d+(?::\d+){1,2}", timer):
-        return None
-    total = 0
-    for part in timer.split(":"):
-        total = total * 60 + int(part)
-    return float(total)

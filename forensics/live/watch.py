@@ -19,7 +19,7 @@ from forensics.live.notices import (
     Remark,
     Verdict,
 )
-from forensics.live.pacing import Pacer, urgency_of
+from forensics.live.pacing import Pacer, Urgency, urgency_of
 from forensics.live.places import Places
 from forensics.live.processes import Vigil
 from forensics.live.progress import RunState, alarm_of, state_of
@@ -103,12 +103,21 @@ class Watch:
         if not self._caught_up:
             return None
         now = self._clock()
+        if (ahead := self._alarm_before_crash()) is not None:
+            return ahead
         if self._pacer.due(now, serving=self._serving) or self._ending.settles(
             now, self._quiet_since
         ):
             self._judge(now)
         self._tell_progress(now)
         return self._decide(now)
+
+    def _alarm_before_crash(self) -> Verdict | None:
+        """A precursor that was told ends the waiting, though the crash follows on its heels."""
+        if self._alarmed_at is None or self._pacer.waiting is not Urgency.failure:
+            return None
+        found = alarming(self.report, self._goal.fail_on)
+        return self._verdict(PRECURSOR, f"about to fail: {found.title}", found) if found else None
 
     def finish(self, because: str, *, gone: bool = False) -> Verdict:
         """The verdict when the input has ended; `gone`: its writers ended without a word."""
@@ -163,6 +172,7 @@ class Watch:
         self.report = report
         self._first_run = report.run.number
         self._ending.note(report, now)
+        self._ending.settles(now, self._quiet_since)
         self._tell_phase(report)
         self._publish(report, now)
 
@@ -197,12 +207,11 @@ class Watch:
         found = alarming(self.report, self._goal.fail_on)
         if found is None:
             self._alarmed_at = None
-            return None
-        self._alarmed_at = now if self._alarmed_at is None else self._alarmed_at
-        if now - self._alarmed_at < _GRACE_S:
-            return None
-        self._judge(now)
-        return alarming(self.report, self._goal.fail_on)
+        elif self._alarmed_at is None:
+            self._alarmed_at = now
+        elif now - self._alarmed_at >= _GRACE_S:
+            return found
+        return None
 
     def _look_after(self, now: float) -> Verdict | None:
         """Silence, and what the operating system says of the processes."""
@@ -266,7 +275,7 @@ class Watch:
         self._tell(PhaseNotice(report.run.number, state.phase, ranks))
 
     def _tell_progress(self, now: float) -> None:
-        if now < self._next_progress or (state := self.state()) is None:
+        if now < self._next_progress or self._ending.over or (state := self.state()) is None:
             return
         self._next_progress = now + _PROGRESS_EVERY_S
         mark = (state.run, state.phase, state.bar, state.unusual_silence, len(state.late))

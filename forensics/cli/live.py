@@ -1,0 +1,251 @@
+"""The commands for launches that are running: `watch`, `run`, `replay`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from forensics.cli.options import AsColor, Color, Debug, LiveFormat, ModelConfig
+from forensics.cli.program import NOT_A_LOG, app, guarded
+from forensics.cli.telling import hook, run_view, sinks, watch_view
+
+if TYPE_CHECKING:
+    from forensics.findings import Severity
+    from forensics.live.notices import Notice, Verdict
+
+
+class Until(StrEnum):
+    """What is waited for."""
+
+    ready = "ready"
+    serving = "serving"
+    failed = "failed"
+
+
+class End(StrEnum):
+    """When a command that runs well is ended."""
+
+    exit = "exit"
+    ready = "ready"
+    serving = "serving"
+
+
+class Bar(StrEnum):
+    """From which severity on a finding ends the waiting."""
+
+    critical = "critical"
+    warning = "warning"
+    never = "never"
+
+
+LiveAs = Annotated[LiveFormat, typer.Option("--format", help="Lines for people, or one JSON each.")]
+QuietLive = Annotated[bool, typer.Option("-q", "--quiet", help="Only the verdict line.")]
+OnFinding = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on-finding",
+        metavar="CMD",
+        help="Run this for each finding, with the finding as JSON on its standard input. "
+        "One string is split into words; or give the option once for each word. No shell.",
+    ),
+]
+
+
+@app.command()
+@guarded
+def watch(
+    logs: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Growing logs; - reads a pipe.")
+    ],
+    until: Annotated[Until, typer.Option("--until", help="What to wait for.")] = Until.ready,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="S", min=0.0, help="Exit with 7 after S seconds."),
+    ] = None,
+    fail_on: Annotated[
+        Bar,
+        typer.Option("--fail-on", help="Exit with 6 at once on a precursor from this severity on."),
+    ] = Bar.critical,
+    format: LiveAs = LiveFormat.text,
+    quiet: QuietLive = False,
+    on_finding: OnFinding = None,
+    ignore_past: Annotated[
+        bool,
+        typer.Option("--ignore-past", help="Wait for a new launch where the last one has ended."),
+    ] = False,
+    model_config: ModelConfig = None,
+    color: AsColor = Color.auto,
+    debug: Debug = False,
+) -> None:
+    """Wait until a launch is ready, has failed or is about to fail, and say which.
+
+    Exit code: 0 ready, 1 failed, 6 about to fail, 7 timed out.
+    """
+    from forensics.live.loop import follow
+    from forensics.live.processes import WriterVigil
+    from forensics.live.session import Session
+    from forensics.live.watch import Goal, Watch
+    from forensics.rules import Settings
+    from forensics.views.live.screen import Screen
+
+    for path in logs:
+        if os.path.isdir(path):
+            raise typer.BadParameter(f"{path} is a folder: name the log that is being written")
+    goal = Goal(until.value, _severity(fail_on), timeout, None, ignore_past)
+    session = Session(logs, Settings(model_config))
+    with hook(on_finding) as hand_over, watch_view(format, quiet, color) as view:
+
+        def tell(notice: Notice) -> None:
+            view.tell(notice)
+            hand_over(notice)
+
+        vigil = WriterVigil()
+        watching = Watch(session, goal, tell, vigil=vigil)
+
+        def each_round() -> None:
+            if isinstance(view, Screen):
+                view.draw(watching.state())
+
+        verdict = follow(logs, session, watching, vigil, each_round)
+        view.tell(verdict)
+    _exit(verdict, watching.is_log)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+@guarded
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- CMD ARG...", help="The launch, word by word.")
+    ],
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Where its output is kept as well."),
+    ] = None,
+    until: Annotated[
+        End, typer.Option("--until", help="End the command, well, once it is so far.")
+    ] = End.exit,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="S",
+            min=0.0,
+            help="End the command, and exit with 7, if it is not ready after S seconds.",
+        ),
+    ] = None,
+    stop_on: Annotated[
+        Bar,
+        typer.Option("--stop-on", help="End the command on a finding from this severity on."),
+    ] = Bar.never,
+    grace: Annotated[
+        float,
+        typer.Option("--grace", metavar="S", min=0.0, help="From SIGTERM to SIGKILL."),
+    ] = 15.0,
+    format: LiveAs = LiveFormat.text,
+    quiet: QuietLive = False,
+    on_finding: OnFinding = None,
+    model_config: ModelConfig = None,
+    color: AsColor = Color.auto,
+    debug: Debug = False,
+) -> None:
+    """Start a launch, pass its output on, keep its log, and say how it ends.
+
+    Exit code: 0 ended well, 1 failed, 6 ended on a precursor, 7 timed out. With --format ndjson
+    the events have standard output, and the command's output goes to standard error.
+    """
+    from forensics.live.session import Session
+    from forensics.live.supervise import Plan, Supervisor
+    from forensics.live.surroundings import surroundings_of
+    from forensics.live.watch import Goal, Watch
+    from forensics.rules import Settings
+
+    path = str(log or _default_log())
+    env = {"PYTHONUNBUFFERED": "1", **os.environ}
+    goal = Goal(
+        until=_goal_of(until),
+        fail_on=_severity(stop_on),
+        start_timeout_s=timeout,
+    )
+    session = Session([path], Settings(model_config), surroundings_of(command, env).add_to)
+    with hook(on_finding) as hand_over:
+        view = run_view(format, quiet, color)
+
+        def tell(notice: Notice) -> None:
+            view(notice)
+            hand_over(notice)
+
+        watching = Watch(session, goal, tell)
+        plan = Plan(command, path, env, grace, until is not End.exit, stop_on is not Bar.never)
+        verdict = Supervisor(plan, watching, sinks(format, quiet)).run()
+        view(verdict)
+    raise typer.Exit(verdict.exit_code)
+
+
+@app.command()
+@guarded
+def replay(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A finished log; - reads a pipe.")],
+    into: Annotated[Path, typer.Option("--into", metavar="FILE", help="The file to write.")],
+    speed: Annotated[
+        float, typer.Option("--speed", metavar="N", min=0.001, help="So many times as fast.")
+    ] = 1.0,
+    longest_pause: Annotated[
+        float | None,
+        typer.Option("--longest-pause", metavar="S", min=0.0, help="Cut longer pauses to S."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write a log anew at its own pace, as if its launch were running."""
+    from forensics.live.replay import replay as write
+    from forensics.live.replay import timed_lines
+
+    if into.exists() and os.path.exists(log) and into.samefile(log):
+        raise typer.BadParameter("--into is the log itself")
+    with into.open("wb", buffering=0) as out:
+        write(timed_lines(log), out, speed, longest_pause_s=longest_pause)
+
+
+def _goal_of(end: End) -> Literal["ready", "serving", "failed"]:
+    """What is waited for before a command is ended; one that runs on is watched until it fails."""
+    match end:
+        case End.ready:
+            return "ready"
+        case End.serving:
+            return "serving"
+        case End.exit:
+            return "failed"
+
+
+def _severity(bar: Bar) -> Severity | None:
+    match bar:
+        case Bar.critical:
+            return "critical"
+        case Bar.warning:
+            return "warning"
+        case Bar.never:
+            return None
+
+
+def _exit(verdict: Verdict, is_log: bool) -> None:
+    """The exit code of a watched log; what was no log at all has one of its own."""
+    if not is_log and verdict.exit_code == 1:
+        from forensics.views.console import error_line
+
+        error_line("nothing in the input was recognised as a log of SGLang")
+        raise typer.Exit(NOT_A_LOG)
+    raise typer.Exit(verdict.exit_code)
+
+
+def _default_log() -> Path:
+    """A new file in the user's state folder."""
+    from datetime import datetime
+
+    from platformdirs import user_state_path
+
+    folder = user_state_path("sglang-forensics") / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.log"
