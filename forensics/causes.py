@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forensics.diagnosis import RunReport
+from forensics.events import PHASES
 from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
 from forensics.incident import Incident, Run
 from forensics.remedies import new_launch
@@ -13,10 +14,13 @@ from forensics.rules import Case, Rule, Settings, Skip, registry
 from forensics.rules.base import CONSEQUENCE, FAILURE, QUIET_CAUSE
 from forensics.rules.echoes import of_others, primary
 from forensics.rules.unknown import unexplained
+from forensics.timeline.runs import PHASE_OF
 
 _FAILED = ("failed", "hung", "degraded")
 _NARROWER = 5
 """What rules add to the weight of a consequence that says more than others."""
+_WENT_ON = frozenset(kind for kind, phase in PHASE_OF.items() if phase not in ("init", "shutdown"))
+"""Kinds that show that a launch came to another phase."""
 _ROLES = ("root_cause", "precursor", "consequence", "context")
 
 
@@ -68,13 +72,20 @@ def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedR
 
 
 def _outlived(case: Case, finding: Finding) -> bool:
-    """A complaint that was all said before the server came up can't have kept it from that."""
+    """A complaint that was all said before the launch went on can't have kept it from that."""
     if finding.role != "root_cause" or not FAILURE <= finding.weight < QUIET_CAUSE - 10:
         return False
-    known = finding.known_at
+    known, phase = finding.known_at, PHASES.index(finding.phase or "init")
+    for failure in case.run.failures:
+        event = failure.event
+        if case.path(event.source) == known.source and event.line <= known.line <= event.end_line:
+            return False
     return any(
-        event.line > known.line and case.path(event.source) == known.source
-        for event in case.run.of("uvicorn_started", "uvicorn_running", "ready")
+        event.line > known.line
+        and case.path(event.source) == known.source
+        and PHASES.index(PHASE_OF[event.kind]) > phase
+        and (event.rank == finding.rank or None in (event.rank, finding.rank))
+        for event in case.run.of(*_WENT_ON)
     )
 
 
