@@ -94,6 +94,8 @@ def _headroom(case: Case, kind: str, begins: list[_Begin]) -> Finding | None:
         need = prior_need(to_come)
     if severity is None or need is None:
         return None
+    if severity == "info" and has_passed(case, kind):
+        return None
     ranks = len([b for b in begins if abs(b.free_gib - begin.free_gib) < 0.06])
     return _alarm(case, kind, begin, ranks, need, severity)
 

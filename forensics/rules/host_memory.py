@@ -48,7 +48,7 @@ def host_cache_demand(case: Case) -> Iterator[Finding | Skip]:
     if (demand := cache_demand(case)) is None:
         return
     event, size, ranks = demand
-    if ranks < 2:
+    if ranks < 2 or case.run.ready is not None:
         return
     yield case.finding(
         "host-cache-demand",

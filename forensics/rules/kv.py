@@ -111,8 +111,8 @@ def kv_pool_undersized(case: Case) -> Iterator[Finding | Skip]:
     typed = _typed_limit(case)
     if returned is not None and not typed:
         yield _undersized(case, event, ledger, tokens, context, returned)
-    else:
-        yield _small(case, event, ledger, tokens, context, typed)
+    elif finding := _small(case, event, ledger, tokens, context, typed):
+        yield finding
 
 
 def _pool_line(case: Case) -> Event | None:
@@ -205,9 +205,13 @@ def _raise_past(case: Case, ledger: Ledger) -> Remedy | None:
 
 def _small(
     case: Case, event: Event, ledger: Ledger, tokens: int, context: int, typed: bool
-) -> Finding:
+) -> Finding | None:
     """A pool smaller than one full request, by choice or by a low share."""
     refused = case.run.first("request_too_long")
+    warned = case.run.first("kv_pool_under_context")
+    quiet = case.run.ready is not None and refused is None and warned is None
+    if quiet and tokens >= _TINY * context:
+        return None  # long contexts that nobody uses are common, and it serves
     end = ledger.end_gib or 0.0
     pool = ledger.pool_gib or 0.0
     idle = not typed and tokens < _TINY * context and end > max(4 * pool, 8.0)

@@ -17,6 +17,8 @@ from forensics.rules.neighbours import held_by_others, job_pids, least_free, own
 from forensics.rules.shortage import first_shortage, places
 
 _SPREAD_GIB = 1.0
+_SPREAD_SHARE = 0.15
+"""Where all is well a spread must be this share of the memory to be worth a word."""
 
 
 @rule(
@@ -178,7 +180,8 @@ def uneven_memory(case: Case) -> Iterator[Finding | Skip]:
         yield Skip("free memory of fewer than two ranks is known")
         return
     rank, least, next_least = poorest
-    if next_least - least < _SPREAD_GIB:
+    spread = next_least - least
+    if spread < _SPREAD_GIB or (not case.run.failures and spread < _SPREAD_SHARE * next_least):
         return
     kinds = ("capture_begin", "memory_pool_end", "load_weight_end", "load_weight_begin")
     shown = [e for e in case.run.of(*kinds) if e.rank == rank and e.number("avail_gib") == least]

@@ -93,13 +93,14 @@ def segments(case: Case, first: Failure, running: int | None = None) -> Remedy |
     name = "PYTORCH_HIP_ALLOC_CONF" if oom.backend == "HIP" else "PYTORCH_CUDA_ALLOC_CONF"
     if "expandable_segments:True" in case.run.launch.env.get(name, ""):
         return None
-    return env(
+    made: Remedy = env(
         name,
         "set",
         f"{cached:.2f} GiB are cached in pieces of which none held {oom.requested_gib:.2f}",
         to="expandable_segments:True",
         cost="none known; not with memory saver or IPC-shared weights",
     )
+    return made
 
 
 def _page(case: Case, first: Failure, running: int | None) -> Remedy | None:
