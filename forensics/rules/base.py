@@ -8,16 +8,19 @@ group `forensics.rules`: each names a module whose rules are then registered lik
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from forensics.findings import Finding, Role, Severity
 from forensics.rules.case import Case
+from forensics.rules.thresholds import declared, forget
 
 GROUP = "forensics.rules"
+PACKAGE = "forensics"
 
 # How strongly a root-cause candidate explains a failure. The strongest wins, then the earliest.
 QUIET_CAUSE = 90
@@ -54,6 +57,8 @@ class Rule:
     needs: str
     check: Check
     playbook: str
+    package: str = PACKAGE
+    """Where its module is; the playbooks of another package lie beside that module."""
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class Settings:
     ignore: frozenset[str] = frozenset()
     severity: dict[str, Severity] = field(default_factory=dict)
     """Rule id to the severity its findings get."""
+    thresholds: dict[str, float] = field(default_factory=dict)
+    """Name of a threshold to its value, where it differs from the default."""
 
     def wants(self, rule: Rule) -> bool:
         """Whether a rule is to run."""
@@ -74,6 +81,7 @@ class Settings:
 
 
 _RULES: dict[str, Rule] = {}
+_NOT_LOADED: list[str] = []
 
 FAMILIES = (
     "headroom",
@@ -104,6 +112,8 @@ FAMILIES = (
     "ports",
     "hang",
     "slow_start",
+    "watchdogs",
+    "patience",
     "hardware",
     "kills",
     "disaggregation",
@@ -125,7 +135,10 @@ def rule(
     """Register a check as a rule."""
 
     def register(check: Check) -> Check:
-        add_rule(Rule(id, class_, severity, role, summary, needs, check, playbook or id))
+        package = getattr(sys.modules.get(check.__module__), "__package__", None) or PACKAGE
+        add_rule(
+            Rule(id, class_, severity, role, summary, needs, check, playbook or id, package)
+        )
         return check
 
     return register
@@ -148,5 +161,26 @@ def registry() -> tuple[Rule, ...]:
     for family in FAMILIES:
         importlib.import_module(f"forensics.rules.{family}")
     for entry in entry_points(group=GROUP):
-        entry.load()
+        if problem := _load(entry):
+            _NOT_LOADED.append(problem)
     return tuple(_RULES.values())
+
+
+def rules_not_loaded() -> tuple[str, ...]:
+    """What went wrong with rules of other packages, one line each; a broken one stops nothing."""
+    return tuple(_NOT_LOADED)
+
+
+def _load(entry: EntryPoint) -> str | None:
+    """Import a package's rules; all of them or, with the reason, none."""
+    rules, thresholds = set(_RULES), set(declared())
+    try:
+        entry.load()
+    except (Exception, SystemExit) as error:  # somebody else's code: anything can happen
+        for id in set(_RULES) - rules:
+            del _RULES[id]
+        forget(set(declared()) - thresholds)
+        package = f" of {entry.dist.name}" if entry.dist else ""
+        said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+        return f"rules {entry.name!r}{package} were not loaded: {said}"
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from forensics.events import Event, Raised
 from forensics.findings import Evidence, Finding, KnownAt, Place, Remedy, Role, Severity
 from forensics.incident import Failure, Incident, Run
 from forensics.redact import redact
+from forensics.rules.thresholds import Threshold
 from forensics.timeline.clock import NO_DATE
 
 _LONGEST = 600
@@ -32,9 +33,14 @@ class Case:
     run: Run
     incident: Incident
     config_path: Path | None = None
-    notes: list[str] = field(default_factory=list)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """What the site set, by name; the rest keeps its default."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What rules worked out once for all of them."""
+
+    def threshold(self, wanted: Threshold) -> float:
+        """A number that decides: the site's, else the default."""
+        return self.thresholds.get(wanted.name, wanted.default)
 
     def path(self, source: int) -> str:
         """A source as it was named by the user."""

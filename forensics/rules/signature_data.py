@@ -70,6 +70,8 @@ class Signature(Data):
     """Regular expression on the exception's message or the record's text."""
     unless: str | None = None
     """Regular expression that the same text must not hold."""
+    opens: str | None = None
+    """Regular expression on an earlier record at which the failure began; then it is `first`."""
     frames: str | None = None
     """Regular expression on a frame, as `path/file.py:function`."""
     inner: str | None = None

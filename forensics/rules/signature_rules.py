@@ -136,11 +136,18 @@ class SignatureRule:
             words |= {key: text for key, text in found.groupdict().items() if text is not None}
         return words
 
+    def _opening(self, case: Case, event: Event) -> Event | None:
+        """The record before an event at which the failure began."""
+        if not (opens := self.signature.opens):
+            return None
+        return next((e for e in case.before(event) if _search(opens, e.text)), None)
+
     def _finding(self, case: Case, hit: _Hit) -> Finding:
         mine, failure, event = self.signature, hit.failure, hit.event
         rank = failure.rank if failure else event.rank
         hit.words.setdefault("rank", rank or "a process")
         evidence = case.failure_evidence(failure) if failure else case.evidence(event)
+        opening = self._opening(case, event)
         return case.finding(
             mine.id,
             mine.class_,
@@ -149,7 +156,8 @@ class SignatureRule:
             role=mine.role,
             title=mine.title.format_map(hit.words),
             explanation=mine.explanation.format_map(hit.words),
-            evidence=evidence,
+            evidence=[*case.evidence(opening), *evidence],
+            first=case.place(opening or event),
             remedies=remedies_of(case.run.launch, mine.remedy, hit.words),
             not_helpful=mine.not_helpful,
             rank=rank,
