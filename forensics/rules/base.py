@@ -94,9 +94,11 @@ FAMILIES = (
     "other_processes",
     "reserve",
     "retraction",
+    "kv_slots",
     "kv",
     "host_memory",
     "host_leak",
+    "gpu_growth",
     "workspace",
     "not_memory",
     "numerics",
@@ -136,9 +138,7 @@ def rule(
 
     def register(check: Check) -> Check:
         package = getattr(sys.modules.get(check.__module__), "__package__", None) or PACKAGE
-        add_rule(
-            Rule(id, class_, severity, role, summary, needs, check, playbook or id, package)
-        )
+        add_rule(Rule(id, class_, severity, role, summary, needs, check, playbook or id, package))
         return check
 
     return register
