@@ -12,6 +12,7 @@ from forensics.rules.base import CONSEQUENCE, Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.memory_facts import gib, least
 from forensics.rules.shortage import is_device_oom, nccl_memory, places
+from forensics.rules.signature_rules import explains
 
 _PYTHON = frozenset(
     {"TypeError", "AttributeError", "KeyError", "IndexError", "NameError", "AssertionError"}
@@ -33,6 +34,8 @@ def capture_not_memory(case: Case) -> Iterator[Finding | Skip]:
     """Capture runs the model for the first time, so its plain defects show there."""
     first = next((f for f in case.run.failures if f.phase == "graph_capture"), None)
     if first is None or first.traceback is None or not _plain(case, first):
+        return
+    if explains(case, first):
         return
     cause = first.traceback.cause
     advice = any(_ADVICE.search(r.message) for r in first.traceback.chain)

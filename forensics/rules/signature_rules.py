@@ -13,17 +13,19 @@ from functools import cache
 from typing import Any
 
 from forensics.events import Event, Frame, Raised
-from forensics.findings import Finding, Remedy
+from forensics.findings import Finding
 from forensics.incident import Failure
-from forensics.launch import Launch
-from forensics.remedies import flag, kept
 from forensics.rules.base import Rule, Skip, add_rule
 from forensics.rules.case import Case
-from forensics.rules.pins import kernel_package, maybe_below, pinned_for
-from forensics.rules.signature_data import WEIGHTS, RemedyData, Signature, load_signatures
+from forensics.rules.pins import maybe_below
+from forensics.rules.signature_data import WEIGHTS, Signature, load_signatures
+from forensics.rules.signature_remedies import Words, any_matches, flags_match, pins, remedies_of
 
 _TAIL_LINES = 25
 """How far a failure's message may go on after its traceback, as lines without a head."""
+
+_HEAD_LINES = 15
+"""How far before a traceback a compiler's words may stand, as lines without a head."""
 
 
 @cache
@@ -35,20 +37,13 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
     return _pattern(pattern).search(text)
 
 
-class _Words(dict[str, Any]):
-    """Fields for a text; one that the record lacks reads as an ellipsis."""
-
-    def __missing__(self, key: str) -> str:
-        return "…"
-
-
 @dataclass(frozen=True, slots=True)
 class _Hit:
     """Where a signature fits, and the fields for its texts."""
 
     event: Event
     failure: Failure | None
-    words: _Words
+    words: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +56,13 @@ class SignatureRule:
         """The first failure or record that the signature fits, unless a narrower one fits it."""
         hit = _best_hits(case).get(self.signature.id)
         if hit is not None:
-            hit.words.update(_pins(case.run.launch))
+            hit.words.update(pins(case))
             yield self._finding(case, hit)
 
     def applies(self, case: Case) -> bool:
         """Whether the launch and the run are such that the signature can mean what it says."""
         mine, launch = self.signature, case.run.launch
-        if not _flags_match(launch, mine.flags) or _any_matches(launch, mine.unless_flags):
+        if not flags_match(launch, mine.flags) or any_matches(launch, mine.unless_flags):
             return False
         if any(case.run.counts[kind] for kind in mine.unless_kinds):
             return False
@@ -93,11 +88,12 @@ class SignatureRule:
             if mine.phases and event.phase not in mine.phases:
                 continue
             if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
-                told = _told_by(case, event) if mine.look_at == "any" else None
-                return _Hit(told.event, told, words) if told else _Hit(event, None, words)
+                told = _telling(case, event) if mine.look_at == "any" else None
+                first = told.event if told and told.line < event.line else event
+                return _Hit(first, told, words)
         return None
 
-    def _fits(self, failure: Failure) -> _Words | None:
+    def _fits(self, failure: Failure) -> Words | None:
         """The words of the exception (or the record) of a failure that the signature fits."""
         mine = self.signature
         if mine.phases and failure.phase not in mine.phases:
@@ -116,10 +112,10 @@ class SignatureRule:
         event = failure.event
         return self._says(event.kind, "", event.text, event.fields)
 
-    def _raised(self, raised: Raised) -> _Words | None:
+    def _raised(self, raised: Raised) -> Words | None:
         return self._says(raised.kind, raised.name, raised.message, raised.fields)
 
-    def _says(self, kind: str, name: str, said: str, fields: Mapping[str, Any]) -> _Words | None:
+    def _says(self, kind: str, name: str, said: str, fields: Mapping[str, Any]) -> Words | None:
         mine = self.signature
         if mine.kinds and kind not in mine.kinds:
             return None
@@ -127,7 +123,7 @@ class SignatureRule:
             return None
         if mine.unless and _search(mine.unless, said):
             return None
-        words = _Words(fields)
+        words = Words(fields)
         words["message"] = next((line for line in said.split("\n") if line.strip()), "")[:200]
         if mine.message:
             found = _search(mine.message, said)
@@ -169,17 +165,23 @@ class SignatureRule:
         )
 
 
-def _told_by(case: Case, event: Event) -> Failure | None:
-    """The failure whose message a line without a head goes on telling."""
-    if event.rank is not None or event.time is not None:
+def _telling(case: Case, event: Event) -> Failure | None:
+    """The failure to which a line without a head belongs.
+
+    It goes on with the message of one before it, or is what a compiler said just before one.
+    """
+    if event.rank is not None:
         return None
-    near = [
-        failure
-        for failure in case.run.failures
-        if failure.event.source == event.source
-        and failure.line < event.line <= failure.event.end_line + _TAIL_LINES
-    ]
-    return near[-1] if near else None
+    for failure in case.run.failures:
+        own = failure.event
+        if own.source != event.source:
+            continue
+        after = own.line < event.line <= own.end_line + _TAIL_LINES
+        if after and event.time in (None, own.time):
+            return failure
+        if 0 < own.line - event.end_line <= _HEAD_LINES:
+            return failure
+    return None
 
 
 def _best_hits(case: Case) -> dict[str, _Hit]:
@@ -192,7 +194,8 @@ def _best_hits(case: Case) -> dict[str, _Hit]:
     for check in sorted(_CHECKS, key=lambda check: -check.weight):
         if not check.applies(case) or (hit := check.hit(case)) is None:
             continue
-        place = (hit.event.source, hit.event.line)
+        owner = _owner(hit)
+        place = (owner.source, owner.line)
         if check.signature.role == "root_cause" and owners.setdefault(place, check) is not check:
             continue
         found[check.signature.id] = hit
@@ -200,76 +203,19 @@ def _best_hits(case: Case) -> dict[str, _Hit]:
     return found
 
 
+def _owner(hit: _Hit) -> Event:
+    return hit.failure.event if hit.failure else hit.event
+
+
 def explains(case: Case, failure: Failure) -> bool:
     """Whether a signature of a root cause reads this failure."""
     ours = {check.signature.id for check in _CHECKS if check.signature.role == "root_cause"}
     hits = _best_hits(case)
-    return any(hit.event is failure.event for name, hit in hits.items() if name in ours)
-
-
-def _pins(launch: Launch) -> dict[str, str]:
-    """What the launch's release pins, as words for remedies: `pin_torch`, ..."""
-    packages = {
-        "torch": "torch",
-        "transformers": "transformers",
-        "sgl_kernel": "sgl-kernel",
-        "flashinfer": "flashinfer-python",
-        "deep_gemm": "sgl-deep-gemm",
-        "xgrammar": "xgrammar",
-    }
-    pins = {f"pin_{word}": pinned_for(launch, package) for word, package in packages.items()}
-    return {**pins, "kernel_package": kernel_package(launch)}
+    return any(_owner(hit) is failure.event for name, hit in hits.items() if name in ours)
 
 
 def _stands_in(pattern: str, frames: list[Frame]) -> bool:
     return any(_search(pattern, f"{frame.file}:{frame.function}") for frame in frames)
-
-
-def remedies_of(launch: Launch, wanted: list[RemedyData], words: Mapping[str, Any]) -> list[Remedy]:
-    """The remedies that apply to a launch."""
-    return kept(*(_remedy(launch, data, words) for data in wanted))
-
-
-def _remedy(launch: Launch, data: RemedyData, words: Mapping[str, Any]) -> Remedy | None:
-    if not _flags_match(launch, data.flags) or _any_matches(launch, data.unless_flags):
-        return None
-    if data.below and not maybe_below(launch, data.below):
-        return None
-    to = data.to.format_map(_Words(words)) if isinstance(data.to, str) else data.to
-    if data.only_if_known and isinstance(to, str) and to.startswith("<"):
-        return None
-    if data.kind == "flag":
-        return flag(
-            launch,
-            data.name,
-            to,
-            data.reason.format_map(_Words(words)),
-            direction=data.direction,
-            basis=data.basis,
-            cost=data.cost,
-        )
-    return Remedy(
-        kind=data.kind,
-        name=data.name.format_map(_Words(words)),
-        direction=data.direction or ("do" if data.kind == "action" else "set"),
-        to=to,
-        reason=data.reason.format_map(_Words(words)),
-        cost=data.cost,
-        basis=data.basis,
-    )
-
-
-def _matches(launch: Launch, name: str, pattern: str) -> bool:
-    value = launch.get(name)
-    return value is not None and value is not False and bool(_search(pattern, str(value)))
-
-
-def _flags_match(launch: Launch, wanted: Mapping[str, str]) -> bool:
-    return all(_matches(launch, name, pattern) for name, pattern in wanted.items())
-
-
-def _any_matches(launch: Launch, unwanted: Mapping[str, str]) -> bool:
-    return any(_matches(launch, name, pattern) for name, pattern in unwanted.items())
 
 
 _CHECKS = [SignatureRule(signature) for signature in load_signatures()]

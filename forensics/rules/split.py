@@ -12,9 +12,8 @@ from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
 
 _BLOCK = re.compile(
-    r"(?P<which>input|output)_(?:partition_)?size(?:_per_partition)? ?=? ?(?P<part>\d+)\s+is not "
-    r"divisible by\s+weight quantization block_[nk] ?= ?(?P<block>\d+)",
-    re.S,
+    r"(?P<part>\d+)\s+is not divisible by\s+(?:the )?weight quantization block_[nk] ?= ?"
+    r"(?P<block>\d+)"
 )
 _DIVIDES = re.compile(
     r"(?P<what>[\w .()]*?)\(?(?P<total>\d+)\)? (?:must|should) be divisible by "
@@ -105,5 +104,6 @@ def _fitting(tp: int, block: re.Match[str] | None, even: re.Match[str] | None) -
     return None
 
 
-def _below(number: int) -> list[int]:
-    return list(range(number - 1, 0, -1))
+def _below(ranks: int) -> list[int]:
+    """Smaller numbers of ranks that divide the present one, largest first."""
+    return [n for n in range(ranks - 1, 0, -1) if ranks % n == 0]
