@@ -73,7 +73,11 @@ def _remedy(launch: Launch, data: RemedyData, words: Mapping[str, Any]) -> Remed
 
 def _matches(launch: Launch, name: str, pattern: str) -> bool:
     value = launch.get(name)
-    return value is not None and value is not False and bool(_search(pattern, str(value)))
+    return (
+        value is not None
+        and value is not False
+        and bool(re.search(pattern, str(value), re.IGNORECASE))
+    )
 
 
 def flags_match(launch: Launch, wanted: Mapping[str, str]) -> bool:
