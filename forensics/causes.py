@@ -26,7 +26,7 @@ _ROLES = ("root_cause", "precursor", "consequence", "context")
 
 def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     """Everything that the rules say of a run, with its root cause chosen."""
-    case = Case(run, incident, settings.model_config)
+    case = Case(run, incident, settings.model_config, settings.thresholds)
     found, skipped = _apply(case, settings)
     for finding in found:
         if _outlived(case, finding):

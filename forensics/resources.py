@@ -6,6 +6,8 @@ the wheel carries them inside the package (`pyproject.toml`, `force-include`).
 
 from __future__ import annotations
 
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -19,6 +21,22 @@ def grammar_dir() -> Path:
 def playbook_dir() -> Path:
     """The folder of playbooks, one markdown file per rule."""
     return _data_dir("playbooks")
+
+
+def playbook(name: str, package: str = "forensics") -> str | None:
+    """The text of a playbook; rules of another package bring theirs in its folder `playbooks`."""
+    if "/" in name or name.startswith("."):
+        return None
+    if package.split(".")[0] == "forensics":
+        path: Traversable = playbook_dir() / f"{name}.md"
+    else:
+        path = files(package) / "playbooks" / f"{name}.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def playbook_names() -> list[str]:
+    """The names of our own playbooks."""
+    return sorted(path.stem for path in playbook_dir().glob("*.md"))
 
 
 def _data_dir(name: str) -> Path:

@@ -47,6 +47,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             if kwargs.get("debug"):
                 raise
             _fail(error)
+        finally:
+            _tell_of_rules()
 
     return run
 
@@ -89,14 +91,24 @@ def unknown_rule(rule: str, known: list[str]) -> str:
     return f"no rule {rule!r}{hint}"
 
 
+def _tell_of_rules() -> None:
+    """Say which rules of other packages could not be loaded, if any were asked for."""
+    if loaded := sys.modules.get("forensics.rules"):
+        from forensics.views.console import error_line
+
+        for problem in loaded.rules_not_loaded():
+            error_line(problem)
+
+
 def _fail(error: Exception) -> NoReturn:
     """One line on standard error, and the exit code of the error."""
     from forensics.pipeline import InputError, NotALog
+    from forensics.settings import SettingsError
     from forensics.views.console import error_line
 
     if isinstance(error, NotALog):
         code, text = NOT_A_LOG, str(error)
-    elif isinstance(error, InputError):
+    elif isinstance(error, InputError | SettingsError):
         code, text = USAGE, str(error)
     elif isinstance(error, OSError) and error.filename:
         code, text = USAGE, f"{error.filename}: {error.strerror}"

@@ -26,15 +26,18 @@ from forensics.cli.options import (
     Table,
     Verbose,
 )
-from forensics.cli.program import FOUND, app, guarded, unknown_rule
+from forensics.cli.program import FOUND, app, guarded
+from forensics.cli.site import site
 
 if TYPE_CHECKING:
     from forensics.diagnosis import Diagnosis
+    from forensics.rules import Settings
 
 
 @app.command()
 @guarded
 def analyze(
+    context: typer.Context,
     paths: Paths = None,
     format: AsFormat = Format.text,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -52,7 +55,8 @@ def analyze(
     """Say what went wrong, why, and what to change."""
     from forensics.views.output import destination
 
-    diagnosis = _analyze(paths, quiet, output, model_config, select, ignore)
+    settings = site(context)
+    diagnosis = _analyze(paths, quiet, output, settings.for_rules())
     if run is not None:
         _keep_run(diagnosis, run)
     with destination(output) as out:
@@ -64,8 +68,8 @@ def analyze(
             from forensics.views.console import console_for
             from forensics.views.terminal import show
 
-            show(diagnosis, console_for(out, color.value), verbose=verbose, quiet=quiet)
-    if _at_bar(diagnosis, fail_on):
+            show(diagnosis, console_for(out, settings["color"]), verbose=verbose, quiet=quiet)
+    if _at_bar(diagnosis, settings["fail_on"]):
         raise typer.Exit(FOUND)
 
 
@@ -101,6 +105,7 @@ def events(
 @app.command()
 @guarded
 def coverage(
+    context: typer.Context,
     paths: Paths = None,
     format: AsFormat = Format.text,
     unknown: Annotated[
@@ -116,30 +121,23 @@ def coverage(
     from forensics.views.console import console_for
     from forensics.views.output import destination
 
-    diagnosis = _analyze(paths, quiet, output)
+    settings = site(context)
+    diagnosis = _analyze(paths, quiet, output, settings.for_rules())
     with destination(output) as out:
         if format is Format.json:
             out.write(view.render_json(diagnosis, unknown))
         else:
-            view.show(diagnosis, console_for(out, color.value), unknown)
+            view.show(diagnosis, console_for(out, settings["color"]), unknown)
 
 
 def _analyze(
-    paths: list[str] | None,
-    quiet: bool,
-    output: str | None,
-    model_config: Path | None = None,
-    select: list[str] | None = None,
-    ignore: list[str] | None = None,
+    paths: list[str] | None, quiet: bool, output: str | None, settings: Settings
 ) -> Diagnosis:
     """The whole line over some inputs, with a progress bar."""
     from forensics import pipeline
-    from forensics.rules import Settings
     from forensics.views.progress import ReadingProgress
 
     inputs = _inputs(paths, output)
-    _check_rules([*(select or ()), *(ignore or ())])
-    settings = Settings(model_config, frozenset(select or ()), frozenset(ignore or ()))
     with ReadingProgress(quiet) as progress:
         return pipeline.analyze(inputs, settings, progress)
 
@@ -156,18 +154,6 @@ def _inputs(paths: list[str] | None, output: str | None) -> list[str]:
     return paths
 
 
-def _check_rules(ids: list[str]) -> None:
-    """Refuses a rule that does not exist: a misspelt `--ignore` would be silent."""
-    if not ids:
-        return
-    from forensics.rules import registry
-
-    known = [rule.id for rule in registry()]
-    for rule in ids:
-        if rule not in known:
-            raise typer.BadParameter(unknown_rule(rule, known))
-
-
 def _keep_run(diagnosis: Diagnosis, number: int) -> None:
     kept = [report for report in diagnosis.reports if report.run.number == number]
     if not kept:
@@ -178,14 +164,15 @@ def _keep_run(diagnosis: Diagnosis, number: int) -> None:
     diagnosis.reports = kept
 
 
-def _at_bar(diagnosis: Diagnosis, bar: Bar) -> bool:
+def _at_bar(diagnosis: Diagnosis, bar: str) -> bool:
     """Whether a finding reaches the bar."""
     from forensics.findings import SEVERITIES
 
     worst = diagnosis.worst()
-    if bar is Bar.never or worst is None:
+    if bar == "never" or worst is None:
         return False
-    return SEVERITIES.index(worst) >= SEVERITIES.index(bar.value)
+    order: list[str] = [*SEVERITIES]
+    return order.index(worst) >= order.index(bar)
 
 
 def _table_of(output: str | None) -> Table:

@@ -1,4 +1,4 @@
-"""The commands that read no log: `schema`, `rules`, `explain`."""
+"""The commands that read no log: `schema`, `rules`, `explain`, `config`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from forensics.cli.options import AsColor, AsFormat, Color, Format, Output
 from forensics.cli.program import app, guarded, unknown_rule
+from forensics.cli.site import site
 
 
 @app.command()
@@ -29,7 +30,9 @@ def schema(
 
 @app.command()
 @guarded
-def rules(format: AsFormat = Format.text, color: AsColor = Color.auto) -> None:
+def rules(
+    context: typer.Context, format: AsFormat = Format.text, color: AsColor = Color.auto
+) -> None:
     """List the rules: what each finds and what it needs."""
     from forensics.rules import registry
     from forensics.views.catalogue import rules_json, show_rules
@@ -40,31 +43,53 @@ def rules(format: AsFormat = Format.text, color: AsColor = Color.auto) -> None:
         if format is Format.json:
             out.write(rules_json(registry()))
         else:
-            show_rules(registry(), console_for(out, color.value))
+            show_rules(registry(), console_for(out, site(context)["color"]))
 
 
 @app.command()
 @guarded
 def explain(
-    rule: Annotated[
-        str, typer.Argument(metavar="RULE", help="A rule's id, as `rules` lists them.")
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="RULE", help="A rule, as `rules` lists them, or a playbook.")
     ],
     color: AsColor = Color.auto,
 ) -> None:
     """Show a rule's playbook: what it means, how to confirm it, how to fix it."""
-    from forensics.resources import playbook_dir
+    from forensics.resources import playbook, playbook_names
     from forensics.rules import registry
     from forensics.views.catalogue import show_playbook, show_rules
     from forensics.views.console import console_for
     from forensics.views.output import destination
 
     found = {known.id: known for known in registry()}
-    if rule not in found:
-        raise typer.BadParameter(unknown_rule(rule, list(found)))
-    path = playbook_dir() / f"{found[rule].playbook or rule}.md"
+    rule = found.get(name)
+    text = playbook(rule.playbook, rule.package) if rule else playbook(name)
+    if rule is None and text is None:
+        raise typer.BadParameter(unknown_rule(name, [*found, *playbook_names()]))
     with destination(None) as out:
-        console = console_for(out, color.value)
-        if path.is_file():
-            show_playbook(path, console)
+        console = console_for(out, site(context)["color"])
+        if text is not None:
+            show_playbook(text, console)
+        elif rule is not None:
+            show_rules([rule], console)
+
+
+@app.command()
+@guarded
+def config(
+    context: typer.Context, format: AsFormat = Format.text, color: AsColor = Color.auto
+) -> None:
+    """Show the settings in force and where each was set, as a file to copy from."""
+    from forensics.rules import declared
+    from forensics.settings import with_thresholds
+    from forensics.views.console import console_for
+    from forensics.views.output import destination
+    from forensics.views.settings import settings_json, show_settings
+
+    found = with_thresholds(site(context))
+    with destination(None) as out:
+        if format is Format.json:
+            out.write(settings_json(found))
         else:
-            show_rules([found[rule]], console)
+            show_settings(found, declared(), console_for(out, found["color"]))

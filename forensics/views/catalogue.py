@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -54,9 +53,9 @@ def rules_json(rules: Sequence[Rule]) -> str:
     return dumps(data, indent=2) + "\n"
 
 
-def show_playbook(path: Path, console: Console) -> None:
+def show_playbook(playbook: str, console: Console) -> None:
     """A playbook: set in a terminal, as it is written elsewhere."""
-    text = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
+    text = _FRONT_MATTER.sub("", playbook)
     if console.is_terminal:
         console.print(Markdown(text, hyperlinks=False), width=min(console.width, 100))
     else:

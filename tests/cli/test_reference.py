@@ -65,7 +65,7 @@ def test_explain_a_rule_without_playbook_shows_the_rule(run: Run) -> None:
 def test_explain_an_unknown_rule_suggests_others(run: Run) -> None:
     result = run("explain", "graph-headroom")
     assert result.code == 2
-    assert "no rule 'graph-headroom'; did you mean graph-capture-headroom?" in result.err
+    assert "no rule 'graph-headroom'; did you mean graph-capture-headroom" in result.err
     assert "`forensics rules` lists them" in run("explain", "zzz").err
 
 
