@@ -63,12 +63,24 @@ def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedR
     for rule in registry():
         if not settings.wants(rule):
             continue
-        for result in rule.check(case):
+        for result in _results(rule, case):
             if isinstance(result, Skip):
                 skipped.append(SkippedRule(rule=rule.id, because=result.because))
             else:
                 found.append(_tuned(result, rule, settings))
     return found, skipped
+
+
+def _results(rule: Rule, case: Case) -> list[Finding | Skip]:
+    """What a rule says; one that breaks is skipped, since the others can still judge."""
+    try:
+        results = list(rule.check(case))
+        if wrong := next((r for r in results if not isinstance(r, Finding | Skip)), None):
+            raise TypeError(f"it gave a {type(wrong).__name__}, not a finding")
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+        return [Skip(f"internal error: {said[:200]}")]
+    return results
 
 
 def _outlived(case: Case, finding: Finding) -> bool:
@@ -116,7 +128,8 @@ def _repeats(finding: Finding, root: Finding | None) -> bool:
 
 def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:
     finding.severity = settings.severity.get(rule.id, finding.severity)
-    finding.playbook = finding.playbook or rule.playbook
+    if finding.playbook in ("", finding.rule):
+        finding.playbook = rule.playbook
     return finding
 
 

@@ -14,6 +14,9 @@ from forensics.reading import Block, InputError, Source, find_sources, read_bloc
 from forensics.rules import Settings
 from forensics.timeline import SourceParser, ahead
 
+_SHAPES = 5
+"""Shapes of unknown lines that are kept for each source."""
+
 Progress = Callable[[int, int | None], None]
 """Called with the bytes read so far and, where it is known, the bytes there are."""
 
@@ -96,6 +99,7 @@ def take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> 
     facts.is_log = parser.is_log
     facts.wrapper = parser.wrapper
     facts.notice = "; ".join(notices) or None
+    facts.unknown_shapes = parser.unknown.most_common(_SHAPES)
 
 
 def _coverage(incident: Incident, reports: list[RunReport], unknown: Counter[str]) -> Coverage:
@@ -108,7 +112,7 @@ def _coverage(incident: Incident, reports: list[RunReport], unknown: Counter[str
         for launch in launches
         if launch.release_range
     }
-    notices = [f"{s.path}: {s.notice}" for s in incident.sources if s.notice]
+    notices = [notice for source in incident.sources if (notice := _notice(source))]
     return Coverage(
         lines=sum(source.lines - source.blank_lines for source in incident.sources),
         recognised=sum(source.recognised_lines for source in incident.sources),
@@ -118,6 +122,16 @@ def _coverage(incident: Incident, reports: list[RunReport], unknown: Counter[str
         skipped=[*incident.skipped, *notices],
         unknown_shapes=unknown.most_common(50),
     )
+
+
+def _notice(source: SourceFacts) -> str | None:
+    """What the reader of the result should know about one input."""
+    if source.notice:
+        return source.notice if source.path in source.notice else f"{source.path}: {source.notice}"
+    if source.is_log:
+        return None
+    why = "no line of it was recognised as a log of SGLang" if source.bytes else "empty"
+    return f"{source.path}: {why}"
 
 
 def _nothing_recognised(incident: Incident) -> str:

@@ -132,6 +132,8 @@ class SourceFacts:
     wrapper: str | None = None
     notice: str | None = None
     """Something the reader had to say: cut archive, repaired bytes."""
+    unknown_shapes: list[tuple[str, int]] = field(default_factory=list)
+    """Lines that no rule of the grammar knows, numbers masked; most frequent first."""
 
 
 @dataclass(slots=True)

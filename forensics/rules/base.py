@@ -120,6 +120,7 @@ FAMILIES = (
     "kills",
     "disaggregation",
     "signature_rules",
+    "coverage",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""
 
