@@ -31,9 +31,11 @@ def comm_buffer_oom(case: Case) -> Iterator[Finding | Skip]:
     first = first_shortage(case, "comm_buffer_oom")
     if first is None:
         return
-    left = least(one.end_gib or one.after_pool_gib for one in case.run.ledgers())
+    left = least(
+        one.end_gib or one.capture_begin_gib or one.after_pool_gib for one in case.run.ledgers()
+    )
     words = _last_words(case, first)
-    had = f" {left:.2f} GiB were free after start-up." if left is not None else ""
+    had = f" {left:.2f} GiB were free by then." if left is not None else ""
     asked = words.number("requested_gib") if words else None
     what = f" It asked for {asked * 1024:.0f} MiB." if asked else ""
     yield case.finding(
@@ -82,7 +84,7 @@ def _thin(case: Case, first: Failure) -> list[Event]:
     """The last line of the failing rank before it failed that shows free memory."""
     shown = [
         e
-        for e in case.run.of("memory_pool_end", "capture_end", "max_total_tokens")
+        for e in case.run.of("memory_pool_end", "capture_begin", "capture_end", "max_total_tokens")
         if e.rank == first.rank and e.line < first.line and e.number("avail_gib") is not None
     ]
     return shown[-1:]

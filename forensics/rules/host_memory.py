@@ -14,6 +14,8 @@ from forensics.rules.case import Case
 from forensics.rules.host_leak import growth_of
 from forensics.rules.memory_facts import whole
 
+_LEAST_RATIO = 1.05
+"""A host cache smaller than the pool on the GPU helps little; below it a size is set instead."""
 _SIGKILL = frozenset({-9, 137})
 _DEAD = ("scheduler_dead", "scheduler_died", "subprocess_crashed", "child_exit", "exit_code_line")
 _ALLOCATING = ("host_cache_allocating", "host_pool_allocating")
@@ -208,7 +210,9 @@ def smaller_cache(case: Case, size: float, ranks: int, fits: float | None = None
     launch = case.run.launch
     target = int(fits if fits is not None else size * 0.6)
     reason = f"{target} GB x {ranks} ranks = {target * ranks} GB instead of {size * ranks:.0f}"
-    if launch.number("hicache_size") or launch.get("hicache_ratio") is None:
+    ratio = launch.number("hicache_ratio") or 2.0
+    by_size = launch.number("hicache_size") or launch.get("hicache_ratio") is None
+    if by_size or ratio * target / size < _LEAST_RATIO:
         if target < 1:
             return None
         return flag(
@@ -216,23 +220,19 @@ def smaller_cache(case: Case, size: float, ranks: int, fits: float | None = None
             "hicache_size",
             target,
             reason,
-            direction="decrease",
+            direction="decrease" if by_size else "set",
             basis="computed" if fits is not None else "heuristic",
             cost="fewer prefixes are kept",
         )
-    ratio = launch.number("hicache_ratio") or 2.0
-    smaller = round(max(ratio * target / size, 1.05), 2)
-    if smaller < ratio:
-        return flag(
-            launch,
-            "hicache_ratio",
-            smaller,
-            reason,
-            direction="decrease",
-            basis="computed",
-            cost="fewer prefixes are kept",
-        )
-    return None
+    return flag(
+        launch,
+        "hicache_ratio",
+        round(ratio * target / size, 2),
+        reason,
+        direction="decrease",
+        basis="computed",
+        cost="fewer prefixes are kept",
+    )
 
 
 @rule(

@@ -214,8 +214,7 @@ def kv_pool_oom(case: Case) -> Iterator[Finding | Skip]:
         class_,
         first.event,
         title=f"GPU memory ran out {_TITLES[mechanism]}",
-        explanation=f"After the weights, {oom_sentence(first)}. The fraction promised more memory "
-        "to the pool than there is once context, workspaces and buffers are counted.",
+        explanation=f"After the weights, {oom_sentence(first)}. {_why(case, first, mechanism)}",
         evidence=[
             *case.evidence(*list(case.run.of("memory_pool_end"))[:1]),
             *case.failure_evidence(first),
@@ -240,9 +239,27 @@ _TITLES = {
 }
 
 
+def _pool_exists(case: Case, first: Failure) -> bool:
+    pools = case.run.of("kv_cache_allocated", "memory_pool_end")
+    return any(e.rank == first.rank and e.line < first.line for e in pools)
+
+
+def _why(case: Case, first: Failure, mechanism: str) -> str:
+    if mechanism == "lora_buffers_oom" and not _pool_exists(case, first):
+        return (
+            "Adapter buffers are allocated before the pool is sized, so the fraction has no effect."
+        )
+    return (
+        "The fraction promised more memory to the pool than there is once context, workspaces and "
+        "buffers are counted."
+    )
+
+
 def _before_capture(case: Case, first: Failure, mechanism: str) -> list[Remedy]:
     if mechanism in ("lora_buffers_oom", "hicache_oom", "hicache_transfer"):
-        return remedies_for(case, first, mechanism)
+        found = remedies_for(case, first, mechanism)
+        useless = mechanism == "lora_buffers_oom" and not _pool_exists(case, first)
+        return [r for r in found if not (useless and r.name == "mem_fraction_static")]
     base = baseline_of(case) or 0.0
     # Room for what was refused, and for capture, which comes next and was never reached.
     missing = (first.oom.requested_gib if first.oom else 0.5) + 0.5

@@ -9,11 +9,11 @@ from statistics import median
 
 from forensics.events import Event
 from forensics.findings import Finding, Remedy
-from forensics.remedies import action, flag, kept
-from forensics.rules.base import DEGRADED, FAILURE, Skip, rule
+from forensics.remedies import flag, kept
+from forensics.rules.base import DEGRADED, Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.fractions import grow_pool
-from forensics.rules.memory_facts import context_len, whole
+from forensics.rules.memory_facts import whole
 
 _WINDOW = timedelta(minutes=1)
 _MANY = 3
@@ -150,7 +150,8 @@ def fewer_requests(case: Case) -> Remedy | None:
 
 
 def _running(case: Case) -> int | None:
-    rows, first = case.run.serving, case.run.first("retract")
+    rows = case.run.serving
+    first = case.run.first("retract") or (case.run.failures[0].event if case.run.failures else None)
     if rows is None or first is None:
         return None
     import polars as pl
@@ -222,80 +223,4 @@ def kv_pool_nearly_full(case: Case) -> Iterator[Finding | Skip]:
         "back.",
         known_at=case.known(event, event.line),
         facts={"usage": row["usage"], "queue": row["queue"]},
-    )
-
-
-@rule(
-    "kv-slots-empty",
-    class_="kv_capacity_exhausted",
-    summary="The scheduler ran out of KV slots or request slots and raised",
-    needs="its message",
-)
-def kv_slots_empty(case: Case) -> Iterator[Finding | Skip]:
-    """Token accounting, not GPU memory: no slot was left for tokens or for a request."""
-    for failure in case.run.failures:
-        chain = failure.traceback.chain if failure.traceback else []
-        kinds = {raised.kind for raised in chain} | {failure.event.kind}
-        if "request_slots_empty" in kinds:
-            yield _requests(case, failure.event, failure.rank, failure.phase)
-            return
-        if kinds & {"token_pool_empty", "request_exceeds_pool"}:
-            yield _tokens(case, failure.event, failure.rank, failure.phase)
-            return
-
-
-def _requests(case: Case, event: Event, rank: str | None, phase: str) -> Finding:
-    now = whole(case.run.launch.get("max_running_requests"))
-    summary = case.run.first("max_total_tokens")
-    now = now or (int(summary.number("max_running_requests") or 0) if summary else 0) or None
-    larger = flag(
-        case.run.launch,
-        "max_running_requests",
-        now * 2 if now else 64,
-        "each running request needs one row of the table, and there were none left; the printed "
-        "advice to lower it makes the table smaller still",
-        direction="increase",
-        basis="computed",
-        cost="a larger request table",
-    )
-    return case.finding(
-        "request-slots-empty",
-        "kv_capacity_exhausted",
-        event,
-        title="No request slot was left: the table of running requests is full",
-        explanation="The table has a row for each running request, and more were admitted than it "
-        "has rows. GPU memory is not short.",
-        remedies=kept(larger, action("upgrade_sglang", "admission counts rows in later releases")),
-        not_helpful=["mem_fraction_static: the table's size is the number of requests"],
-        rank=rank,
-        phase=phase,
-        weight=FAILURE,
-        facts={"max_running_requests": now, "outcome": "failed"},
-        playbook="kv-slots-empty",
-    )
-
-
-def _tokens(case: Case, event: Event, rank: str | None, phase: str) -> Finding:
-    context, summary = context_len(case), case.run.first("max_total_tokens")
-    pool = summary.number("tokens") if summary else None
-    figures = f" The pool holds {pool:,.0f} tokens." if pool else ""
-    smaller = bool(pool and context and pool < context)
-    return case.finding(
-        "kv-slots-empty",
-        "kv_capacity_exhausted",
-        event,
-        title="No KV slot was left for the next tokens: the pool is full",
-        explanation="The scheduler admitted more tokens than the pool has slots, and could put "
-        f"nothing back. This is token accounting, not GPU memory.{figures}",
-        remedies=kept(
-            grow_pool(case) if smaller else None,
-            fewer_requests(case),
-            conservative(case),
-            grow_pool(case),
-        ),
-        not_helpful=["a lower mem_fraction_static: the pool would be even smaller"],
-        rank=rank,
-        phase=phase,
-        weight=FAILURE,
-        facts={"pool_tokens": pool, "context_len": context, "outcome": "failed"},
     )

@@ -26,6 +26,7 @@ _NAMES = {
     "workspace_oom": "a kernel's workspace",
     "lora_buffers_oom": "adapter buffers",
     "state_cache_oom": "state of linear attention",
+    "gpu_memory_leak": "what had grown since start-up",
 }
 """What the memory was for, by mechanism."""
 
@@ -107,6 +108,8 @@ def _explanation(first: Failure, left: float | None, batch: Batch | None, mechan
     if batch is not None:
         took = f" of {batch.new_tokens:,} new tokens" if batch.new_tokens else ""
         text += f" The last batch line before it: {batch.lane}{took}."
+    if mechanism == "gpu_memory_leak":
+        text += " What grew since then is no weights, pool, graphs or batch: it looks like a leak."
     if mechanism == "allocator_fragmentation":
         text += " What is cached would do, in one piece; it lies in pieces between other blocks."
     return text

@@ -144,6 +144,16 @@ def _images(case: Case, first: Failure, running: int | None) -> Remedy | None:
     return action("limit_image_size", "the encoder's memory grows with the pixels of a batch")
 
 
+def _upgrade(case: Case, first: Failure, running: int | None) -> Remedy | None:
+    del case, first, running
+    return action("upgrade_sglang", "such leaks are mended from release to release")
+
+
+def _restart(case: Case, first: Failure, running: int | None) -> Remedy | None:
+    del case, first, running
+    return action("scheduled_restart", "keeps it below the card's size until then")
+
+
 def fewer_adapters(case: Case, first: Failure, running: int | None = None) -> Remedy | None:
     """Half the adapters of a batch."""
     del first, running
@@ -188,4 +198,5 @@ _ORDER: dict[str, tuple[_Maker, ...]] = {
     "workspace_oom": (fraction, chunk),
     "lora_buffers_oom": (fewer_adapters, lower_rank, fraction),
     "state_cache_oom": (fraction, fewer),
+    "gpu_memory_leak": (_upgrade, _restart, fraction),
 }

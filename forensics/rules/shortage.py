@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from forensics.incident import Failure
 from forensics.rules.case import Case
+from forensics.rules.gpu_growth import leaked_gib
 from forensics.rules.neighbours import neighbour_class
 
 DEVICE_OOM = frozenset(
@@ -140,7 +141,7 @@ def mechanism_of(case: Case, failure: Failure) -> str:
         return by_frame if by_frame == "lora_buffers_oom" else _of_loading(failure)
     if failure.phase == "kv_pool":
         return by_frame if by_frame in _BEFORE_CAPTURE else _of_pool(failure)
-    return by_frame or _of_serving(failure)
+    return by_frame or _of_serving(case, failure)
 
 
 _BEFORE_CAPTURE = frozenset({"lora_buffers_oom", "state_cache_oom", "hicache_oom"})
@@ -161,7 +162,9 @@ def _of_pool(failure: Failure) -> str:
     return "kv_pool_oom" if any(_POOL.search(p) for p in places(failure)) else "workspace_oom"
 
 
-def _of_serving(failure: Failure) -> str:
+def _of_serving(case: Case, failure: Failure) -> str:
+    if leaked_gib(case, failure) is not None:
+        return "gpu_memory_leak"
     oom = failure.oom
     cached = (oom.reserved_unallocated_gib or 0.0) if oom else 0.0
     if oom and cached >= max(2 * oom.requested_gib, 1.0):

@@ -24,6 +24,10 @@ _KINDS = frozenset(
 )
 
 
+_HIGHEST = 0.93
+"""Above it capture and activations have too little."""
+
+
 @rule(
     "state-pool-no-memory",
     class_="state_cache_oom",
@@ -93,9 +97,9 @@ def _remedies(case: Case, rest: float | None, each: float, slots: int | None) ->
     larger = None
     if base and now is not None:
         # Room for the states of the requests asked for, and as much again for KV.
-        lacking = each * min(running or 32, 64) + max(-(rest or 0.0), 0.0) + 0.03 * base
-        raised = round(step_up(now + lacking / base), 2)
-        if raised < 0.95:
+        lacking = each * min(running or 32, 32) + max(-(rest or 0.0), 0.0) + 0.03 * base
+        raised = min(round(step_up(now + lacking / base), 2), _HIGHEST)
+        if raised > now + 0.01:
             larger = flag(
                 launch,
                 "mem_fraction_static",
