@@ -8,7 +8,7 @@ from datetime import datetime
 from forensics.diagnosis import RunReport
 from forensics.events import PHASES
 from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
-from forensics.incident import Incident, Run
+from forensics.incident import Failure, Incident, Run
 from forensics.remedies import new_launch
 from forensics.rules import Case, Rule, Settings, Skip, registry
 from forensics.rules.base import CONSEQUENCE, FAILURE, QUIET_CAUSE
@@ -88,10 +88,8 @@ def _outlived(case: Case, finding: Finding) -> bool:
     if finding.role != "root_cause" or not FAILURE <= finding.weight < QUIET_CAUSE - 10:
         return False
     known, phase = finding.known_at, PHASES.index(finding.phase or "init")
-    for failure in case.run.failures:
-        event = failure.event
-        if case.path(event.source) == known.source and event.line <= known.line <= event.end_line:
-            return False
+    if any(_tells_of(case, finding, failure) for failure in case.run.failures):
+        return False
     return any(
         event.line > known.line
         and case.path(event.source) == known.source
@@ -105,9 +103,12 @@ def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
     """What no rule explains: a failure that is nobody's echo counts more than loud consequences."""
     if case.run.outcome not in _FAILED:
         return []
-    strongest = max((f.weight for f in found if f.role == "root_cause"), default=0)
+    candidates = [finding for finding in found if finding.role == "root_cause"]
+    strongest = max((finding.weight for finding in candidates), default=0)
     first = primary(case.run.failures)
-    if strongest > CONSEQUENCE + _NARROWER or (strongest and first is None):
+    if strongest > CONSEQUENCE + _NARROWER or (candidates and first is None):
+        return []
+    if first is not None and any(_tells_of(case, finding, first) for finding in candidates):
         return []
     if (finding := unexplained(case)) is None:
         return []
@@ -116,13 +117,24 @@ def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
     return [finding]
 
 
+def _tells_of(case: Case, finding: Finding, failure: Failure) -> bool:
+    """Whether a finding begins at a failure, or ends in it."""
+    event = failure.event
+    lines = [
+        place.line
+        for place in (finding.first, finding.known_at)
+        if place.source == case.path(event.source)
+    ]
+    return any(event.line <= line <= event.end_line for line in lines)
+
+
 def _repeats(finding: Finding, root: Finding | None) -> bool:
     """A weaker account of the same failure."""
     return (
         root is not None
         and finding.role == "root_cause"
         and (finding.class_ in (root.class_, "unknown") or finding.weight <= CONSEQUENCE)
-        and finding.first == root.first
+        and (finding.first == root.first or finding.known_at == root.known_at)
     )
 
 

@@ -22,6 +22,8 @@ from forensics.rules.said import SENT, Said, said
 _GID = re.compile(
     r"GID_Index (?P<index>\d+)\) (?P<gid>[0-9a-f:]+)|GID: ?(?P<gid2>fe[89ab][0-9a-f]:?[0-9a-f:]+)"
 )
+_BESIDE = 5
+"""Lines within which the two are about the same transfer."""
 _LINK_LOCAL = re.compile(r"^fe:?[89ab]")
 
 
@@ -149,7 +151,7 @@ def pd_transfer(case: Case) -> Iterator[Finding | Skip]:
         not_helpful=_not_helpful(trouble),
         first=line.place(case),
         known_at=case.known(line.event, line.line),
-        rank=line.event.rank,
+        rank=line.event.rank or _rank_beside(case, line.event),
         phase="serving" if case.run.ready is not None else line.event.phase,
         confidence="high" if trouble.transport else "medium",
         weight=FAILURE if trouble.transport or trouble.name == "bootstrap" else CONSEQUENCE,
@@ -202,6 +204,15 @@ def _link_local(case: Case, event: Event | None) -> Said | None:
         gid = line.match["gid"] or line.match["gid2"] or ""
         if _LINK_LOCAL.match(gid) and (event is None or line.event.source == event.source):
             return line
+    return None
+
+
+def _rank_beside(case: Case, event: Event) -> str | None:
+    """The rank that complains next to the transport's line, which names none."""
+    for other in case.run.of("transfer_failed"):
+        near = other.source == event.source and 0 < other.line - event.line <= _BESIDE
+        if near and other.rank is not None:
+            return other.rank
     return None
 
 

@@ -13,29 +13,27 @@ from forensics.rules.case import Case
 from forensics.rules.echoes import primary
 from forensics.rules.xid import hardware_fault
 
-_CUDA = frozenset({"gpu_ecc_error"})
-
 
 @rule(
     "gpu-fault",
     class_="gpu_hardware",
-    summary="A GPU, its memory or its link is faulty",
-    needs="an Xid of the kernel or CUDA's own message",
+    summary="The kernel reported a fault of a GPU, and then a rank failed in CUDA",
+    needs="an Xid of the kernel and the failure after it",
 )
 def gpu_fault(case: Case) -> Iterator[Finding | Skip]:
-    """A rank failed and the card is to blame: CUDA says so, or the kernel said so before."""
+    """A rank failed and the card is to blame: the kernel had said so before."""
     xid = next((event for event in case.run.of("gpu_xid") if hardware_fault(event)), None)
-    told = next((failure for failure in case.run.failures if _says(failure)), None)
-    failure = told or _after(case, xid)
-    if failure is None:
+    failure = primary(case.run.failures)
+    if xid is None or failure is None or not _first(case, xid, failure.event):
         return
-    begin = xid if xid is not None and _first(case, xid, failure.event) else failure.event
-    what = hardware_fault(xid) if xid is not None else "CUDA reports a fault of the device"
+    if not _in_cuda(failure):
+        return
+    what = hardware_fault(xid)
     yield case.finding(
         "gpu-fault",
         "gpu_hardware",
-        begin,
-        title=f"A GPU is faulty: {what}" + (f" (Xid {xid.string('xid')})" if xid else ""),
+        xid,
+        title=f"A GPU is faulty: {what} (Xid {xid.string('xid')})",
         explanation=f"{failure.rank or 'A process'} failed while its GPU was faulty: {what}. No "
         "flag mends a card. Exceptions that follow, on this rank and its peers, are echoes.",
         evidence=[*case.evidence(xid), *case.failure_evidence(failure)],
@@ -46,24 +44,15 @@ def gpu_fault(case: Case) -> Iterator[Finding | Skip]:
         rank=failure.rank,
         phase=failure.phase,
         known_at=case.known(failure.event, failure.event.end_line),
-        weight=FAILURE + 5,
-        facts={"xid": xid.number("xid") if xid else None},
+        weight=FAILURE + 12,
+        facts={"xid": xid.number("xid")},
     )
 
 
-def _says(failure: Failure) -> bool:
-    chain = failure.traceback.chain if failure.traceback else []
-    return failure.event.kind in _CUDA or any(raised.kind in _CUDA for raised in chain)
-
-
-def _after(case: Case, xid: Event | None) -> Failure | None:
-    """The first failure after a fault that the kernel reported, if CUDA failed in it."""
-    failure = primary(case.run.failures)
-    if xid is None or failure is None or not _first(case, xid, failure.event):
-        return None
+def _in_cuda(failure: Failure) -> bool:
     chain = failure.traceback.chain if failure.traceback else []
     said = " ".join(raised.message for raised in chain) + failure.event.text
-    return failure if "CUDA" in said or "NCCL" in said or "cuda" in said else None
+    return any(word in said for word in ("CUDA", "NCCL", "cuda"))
 
 
 def _first(case: Case, one: Event, other: Event) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from forensics.events import Event
 from forensics.findings import Evidence, Finding
+from forensics.incident.failures import served_before
 from forensics.incident.outcome import STOPS
 from forensics.incident.processes import tag_of_index
 from forensics.remedies import action, kept
@@ -120,6 +121,8 @@ def _rank(case: Case, event: Event, fields: object) -> str | None:
 
 def _phase(case: Case, death: _Death) -> str:
     """What the rank was doing when it was killed: its last mark, else that of the run."""
+    if served_before(case.run, death.event):
+        return "serving"
     facts = case.run.ranks.get((death.event.source, death.rank or ""))
     own = [e for e in facts.events if e.line < death.line] if facts else []
     return own[-1].phase if own else death.event.phase
