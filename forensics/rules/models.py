@@ -225,7 +225,7 @@ def transformers_rope(case: Case) -> Iterator[Finding | Skip]:
         event,
         severity="info",
         role="context",
-        title=f"Standing risk: Transformers {version} where this release pins 4.57.1",
+        title=f"Transformers {version} where this release pins 4.57.1",
         explanation="RoPE parameters may be read differently by Transformers 5. It matters if "
         "answers are wrong; some models need the newer version, so a downgrade can break loading.",
         rank=None,

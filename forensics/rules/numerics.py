@@ -217,7 +217,7 @@ def scale_format(case: Case) -> Iterator[Finding | Skip]:
         events[0],
         severity="info",
         role="precursor" if nan_evidence(case) != (None, None) else "context",
-        title="Standing risk: DeepGEMM is on and the checkpoint's scale_fmt is not ue8m0",
+        title="DeepGEMM is on and the checkpoint's scale_fmt is not ue8m0",
         explanation=f"Printed {count} times, once or more by each process. On Blackwell this may "
         "cost accuracy; where the affected kernels are not used it changes nothing. If NaN or "
         "garbage appears, this is the first suspect.",

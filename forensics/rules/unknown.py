@@ -81,7 +81,7 @@ def condensed(frames: list[Frame], most: int = 6) -> list[str]:
 def _of_failure(case: Case, failure: Failure) -> Finding:
     traceback = failure.traceback
     raised = traceback.cause if traceback else None
-    name = raised.name if raised and raised.type else "an error"
+    name = raised.name if raised and raised.type else "error"
     said = raised.message.split("\n")[0] if raised else failure.event.text
     frames = condensed(raised.frames if raised else [])
     path = f" Innermost frames: {' > '.join(frames)}." if frames else ""
@@ -90,8 +90,8 @@ def _of_failure(case: Case, failure: Failure) -> Finding:
         PLAYBOOK,
         "unknown",
         failure.event,
-        title=f"Failed{where} in {failure.phase}: {name}: {said[:160]}",
-        explanation=f"No rule explains this failure. The first exception was {name}: "
+        title=f"No rule explains this {name}{where}: {said[:160]}",
+        explanation=f"No rule explains this failure. The first was {name}: "
         f"{said[:300]}.{path}",
         evidence=case.failure_evidence(failure),
         confidence="low",
@@ -109,7 +109,7 @@ def _of_event(case: Case, event: Event) -> Finding:
         PLAYBOOK,
         "unknown",
         event,
-        title=f"Failed in {event.phase}: {said[:160]}",
+        title=f"No rule explains this line: {said[:160]}",
         explanation="No rule explains this failure, and no traceback of it stands in the log. "
         f"The first bad line says: {said[:300]}",
         confidence="low",
