@@ -117,7 +117,7 @@ class IncidentBuilder:
             run.readies.setdefault(event.source, event)
         run.failures = find_failures(run)
         run.serving = self._serving(group)
-        _set_memory(run)
+        _set_memory(run, [source.path for source in self.sources])
         run.outcome, run.phase = outcome_of(run)
         return run
 
@@ -176,16 +176,16 @@ def _set_ranks(run: Run) -> None:
         facts.events.sort(key=lambda event: event.line)
 
 
-def _set_memory(run: Run) -> None:
+def _set_memory(run: Run, paths: list[str]) -> None:
     """A ledger for each rank; a launch on one GPU prints no tags, its ledger is the main one's."""
     ranked = run.ordered_ranks()
     if not ranked:
         lone = [event for event in run.events if event.rank is None]
-        reader = read_ledger("TP0", lone)
+        reader = read_ledger("TP0", lone, paths[run.sources[0]])
         run.lone_ledger = reader.ledger
         run.memory = reader.rows
     for facts in ranked:
-        reader = read_ledger(facts.tag, facts.events)
+        reader = read_ledger(facts.tag, facts.events, paths[facts.source])
         facts.ledger = reader.ledger
         run.memory += reader.rows
     _set_totals(run)

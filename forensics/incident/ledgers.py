@@ -30,8 +30,9 @@ def graph_kind(what: str) -> str:
 class LedgerReader:
     """Fills the ledger of one rank, line by line."""
 
-    def __init__(self, rank: str) -> None:
+    def __init__(self, rank: str, source: str = "") -> None:
         self.ledger = Ledger(rank=rank)
+        self._source = source
         self.rows: list[MemoryRow] = []
         self._weights_seen = 0
         self._captured = False
@@ -71,6 +72,7 @@ class LedgerReader:
                 phase=event.phase,
                 at=event.time,
                 line=event.line,
+                source=self._source,
                 total_gib=ledger.total_gib,
                 free_gib=free,
                 weights_gib=ledger.weights_gib,
@@ -177,9 +179,9 @@ class LedgerReader:
             self._row(event, free)
 
 
-def read_ledger(rank: str, events: Iterable[Event]) -> LedgerReader:
+def read_ledger(rank: str, events: Iterable[Event], source: str = "") -> LedgerReader:
     """The ledger of a rank and its rows, from the events of that rank in order."""
-    reader = LedgerReader(rank)
+    reader = LedgerReader(rank, source)
     for event in events:
         reader.add(event)
     return reader
