@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 
 from forensics.launch.arguments import groups
 from forensics.launch.model import Launch, Value
-from forensics.launch.redact import HIDDEN, is_secret, redact_named
-from forensics.redact import redact
+from forensics.launch.redact import is_secret, redact_named
+from forensics.redact import REDACTED, redact
 from forensics.releases import Release
 
 MAX_CHARS = 64 * 1024
@@ -123,7 +123,7 @@ def _redact(arguments: list[str]) -> list[str]:
         if name.startswith("--") and equals:
             clean.append(f"{name}={redact_named(name, value)}")
         elif before.startswith("--") and "=" not in before and is_secret(before):
-            clean.append(word if word.startswith("--") else HIDDEN)
+            clean.append(word if word.startswith("--") else REDACTED)
         else:
             clean.append(redact(word))
     return clean

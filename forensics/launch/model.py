@@ -20,7 +20,7 @@ class Launch:
     """One launch: flags by ServerArgs field, environment, versions and the command if shown."""
 
     flags: dict[str, Value] = field(default_factory=dict)
-    """By ServerArgs field, as resolved (dump) or as typed (command); secrets read "***"."""
+    """By ServerArgs field, as resolved (dump) or as typed (command); secrets read "[redacted]"."""
     env: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     """Package to version: sglang, torch, transformers, ..."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.redact import is_secret_name, redact
-
-HIDDEN = "***"
-"""Stands for a whole value under a secret name; inside other text `redact` puts its own mark."""
+from forensics.redact import REDACTED, is_secret_name, redact
 
 
 def is_secret(name: str) -> bool:
@@ -18,4 +15,4 @@ def is_secret(name: str) -> bool:
 
 def redact_named(name: str, text: str) -> str:
     """A value that stands under a name; an empty one hides nothing."""
-    return HIDDEN if text and is_secret(name) else redact(text)
+    return REDACTED if text and is_secret(name) else redact(text)

@@ -100,12 +100,12 @@ def test_a_repeated_flag_is_set_once() -> None:
 def test_environment_changes() -> None:
     before = Launch(flags={"model_path": "m"}, env={"A": "1", "B": "2"}, release="0.5.9")
     after = before.with_changes({}, {"A": None, "B": "3 4", "HF_TOKEN": "x"})
-    assert after.env == {"B": "3 4", "HF_TOKEN": "***"}
+    assert after.env == {"B": "3 4", "HF_TOKEN": "[redacted]"}
     assert [(d.sign, d.text) for d in diff(before, after)] == [
         ("-", "A=1"),
         ("-", "B=2"),
         ("+", "B='3 4'"),
-        ("+", "HF_TOKEN='***'"),
+        ("+", "HF_TOKEN='[redacted]'"),
         (" ", "python3 -m sglang.launch_server"),
         (" ", "--model-path m"),
     ]

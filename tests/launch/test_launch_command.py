@@ -36,10 +36,10 @@ def test_trace_of_a_shell_with_environment() -> None:
         "--model-path=/m --trust-remote-code --api-key 'very secret' > log.txt 2>&1"
     )
     assert launch is not None
-    assert launch.env == {"NCCL_P2P_LEVEL": "PHB", "HF_TOKEN": "***"}
+    assert launch.env == {"NCCL_P2P_LEVEL": "PHB", "HF_TOKEN": "[redacted]"}
     assert launch.command == [
         *("python", "-m", "sglang.launch_server"),
-        *("--model-path=/m", "--trust-remote-code", "--api-key", "***"),
+        *("--model-path=/m", "--trust-remote-code", "--api-key", "[redacted]"),
     ]
     assert launch.flags["trust_remote_code"] is True
 

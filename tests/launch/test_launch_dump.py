@@ -132,7 +132,7 @@ def test_secrets_are_hidden() -> None:
     assert "sekrit" not in str(launch)
     assert "pw" not in str(launch)
     assert "abc" not in str(launch)
-    assert launch.flags["api_key"] == "***"
+    assert launch.flags["api_key"] == "[redacted]"
     assert launch.flags["admin_api_key"] is None
     assert launch.flags["tokenizer_path"] == "t"
     assert launch.flags["max_total_tokens"] == 5
