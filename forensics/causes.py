@@ -177,7 +177,7 @@ def _lead_times(case: Case, found: Iterable[Finding], root: Finding) -> None:
 
 
 def _time_of(case: Case, place: Place) -> datetime | None:
-    """The time of the record that holds a line."""
+    """The time of the record that holds a line; of several the last, which broke into a bar."""
     before = [
         event
         for event in case.run.events
@@ -185,7 +185,7 @@ def _time_of(case: Case, place: Place) -> datetime | None:
         and event.time is not None
         and case.path(event.source) == place.source
     ]
-    return max(before, key=lambda e: e.line).time if before else None
+    return max(reversed(before), key=lambda e: e.line).time if before else None
 
 
 def _importance(finding: Finding) -> tuple[int, int, int, int]:
