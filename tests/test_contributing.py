@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("contributing")  # one process builds, once
-
 BLOCK = re.compile(
     r"(?:^(?P<place>New file|Above `// fields` in|Below `// fields` in|At the end of) "
     r"`(?P<path>[^`]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
