@@ -54,6 +54,7 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
         new_command=after.command,
         new_env=after.env,
         diff=after.diff,
+        not_repeated=after.not_repeated,
     )
 
 

@@ -30,6 +30,8 @@ class RunReport:
     """The variables of that launch."""
     diff: list[DiffLine] = field(default_factory=list)
     """From the old launch to the new one."""
+    not_repeated: list[str] = field(default_factory=list)
+    """Flags of the old launch that the new command leaves to SGLang, which may have set them."""
 
     def with_role(self, role: str) -> list[Finding]:
         """The findings of a role, most important first."""

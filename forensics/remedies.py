@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from forensics.findings import Basis, Direction, Finding, Remedy, RemedyKind
-from forensics.launch import DiffLine, Launch, diff, unsupported, with_changes
+from forensics.launch import DiffLine, Launch, diff, not_repeated, unsupported, with_changes
 from forensics.releases import names_of
 
 
@@ -117,6 +117,8 @@ class NewLaunch:
     command: list[str] | None = None
     env: dict[str, str] = field(default_factory=dict)
     diff: list[DiffLine] = field(default_factory=list)
+    not_repeated: list[str] = field(default_factory=list)
+    """Flags left out, since SGLang may have picked their values itself."""
 
 
 def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
@@ -130,7 +132,7 @@ def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
         changes = {remedy.name: _value(remedy)} if remedy.kind == "flag" else {}
         variables = {remedy.name: _text(remedy)} if remedy.kind == "env" else {}
         after = with_changes(launch, changes, variables)
-        return NewLaunch(after.argv(), after.env, diff(launch, after))
+        return NewLaunch(after.argv(), after.env, diff(launch, after), not_repeated(after))
     return NewLaunch()
 
 

@@ -3,6 +3,7 @@
 from forensics.launch.changes import DiffLine, diff, render, unsupported, with_changes, with_command
 from forensics.launch.command import parse_command
 from forensics.launch.dump import parse_dump
+from forensics.launch.minimal import not_repeated
 from forensics.launch.model import Argument, Launch, Value
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Launch",
     "Value",
     "diff",
+    "not_repeated",
     "parse_command",
     "parse_dump",
     "render",

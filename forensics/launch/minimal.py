@@ -6,6 +6,7 @@ value that differs from the default need not have been typed.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from forensics.launch.arguments import groups, tokens
@@ -48,6 +49,23 @@ _OWN_CHOICES: dict[str, tuple[Value, ...]] = {
 """Values that SGLang picks by itself; another value was typed."""
 _MODEL_RULES = ("attention_backend", "prefill_attention_backend", "decode_attention_backend")
 _MODEL_SUFFIXES = ("_runner_backend", "_gemm_backend")
+_RARE_ATTENTION = frozenset(
+    {"cutlass_mla", "flashmla", "flex_attention", "hpc_ops", "tokenspeed_mla", "wave"}
+)
+_NEVER_OWN: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_MODEL_RULES, _RARE_ATTENTION),
+    "moe_runner_backend": frozenset(
+        {"flashinfer_cutedsl", "experimental_sgl_trtllm", "experimental_sgl_marlin", "hpc_ops"}
+        | {"humming", "lora_cutedsl", "lora_triton", "lora_marlin"}
+    ),
+    "fp8_gemm_runner_backend": frozenset(
+        {"cutlass", "flashinfer_cutlass", "flashinfer_deepgemm", "triton"}
+    ),
+    "fp4_gemm_runner_backend": frozenset(
+        {"flashinfer_cudnn", "flashinfer_cutedsl", "flashinfer_cutlass", "flashinfer_trtllm"}
+    ),
+}
+"""Backends that no rule of SGLang picks (source of 0.4.6.post5, 0.5.9, 0.5.23): they were typed."""
 _FEATURE_RULES = frozenset(
     {"disable_overlap_schedule", "disable_piecewise_cuda_graph", "disable_shared_experts_fusion"}
     | {"disable_hybrid_swa_memory", "disable_chunked_prefix_cache", "disable_prefill_cuda_graph"}
@@ -85,6 +103,16 @@ def argv(launch: Launch, gpu_total_mib: float | None = None) -> list[str]:
         return list(launch.command)
     kept = [a for a in minimal_flags(launch, gpu_total_mib) if a.mark != RESOLVED]
     return [*launch.program, *(word for argument in kept for word in argument.tokens)]
+
+
+def not_repeated(launch: Launch, gpu_total_mib: float | None = None) -> list[str]:
+    """Flags that `argv` leaves out, since their value may be SGLang's own choice; as one would type
+    them. Empty where the command is known: it is repeated as it is.
+    """
+    if launch.command is not None:
+        return []
+    found = minimal_flags(launch, gpu_total_mib)
+    return [shlex.join(a.tokens) for a in found if a.mark == RESOLVED]
 
 
 def grouped(words: Sequence[str], launch: Launch) -> list[tuple[str, ...]]:
@@ -147,6 +175,8 @@ def _generated_sizes(sizes: list[Value]) -> list[list[int]]:
 def _rule_mark(launch: Launch, field: str, value: Value) -> str:
     speculative = launch.flags.get("speculative_algorithm") is not None
     if field == "max_running_requests" and not speculative:
+        return LIKELY
+    if value in _NEVER_OWN.get(field, ()):
         return LIKELY
     if field in _MODEL_RULES or field.endswith(_MODEL_SUFFIXES) or field in _FEATURE_RULES:
         return RESOLVED

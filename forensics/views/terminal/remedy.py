@@ -46,7 +46,8 @@ def phrase(remedy: Remedy) -> str:
     if remedy.kind == "package":
         grades = ("upgrade", "downgrade", "remove")
         act = remedy.direction if remedy.direction in grades else "install"
-        return f"{act} {remedy.name}{f' to {new}' if new else ''}{_from(remedy)}"
+        to = f" to {new}" if act != "install" else new if new[:1] in "<>=!~" else f" {new}"
+        return f"{act} {remedy.name}{to if new else ''}{_from(remedy)}"
     name = remedy.name
     if remedy.kind == "flag":
         name = f"--{name.removeprefix('--').replace('_', '-')}"
@@ -96,6 +97,10 @@ def draw_command(page: Page, report: RunReport) -> None:
     page.raw(Text(line))
     if any(REDACTED in drawn.plain for drawn in page.lines[first:]):
         page.paragraph(f"Put your own value where it says {REDACTED}.", style="dim")
+    if report.not_repeated:
+        left = ", ".join(one_line(words) for words in report.not_repeated)
+        lead = "Not repeated, since SGLang may have picked them itself: "
+        page.paragraph(f"{lead}{left}", style="dim")
 
 
 def _options(argv: list[str]) -> list[str]:
