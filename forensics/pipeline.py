@@ -52,43 +52,58 @@ def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incide
     sources, skipped = find_sources(paths)
     builder = IncidentBuilder(skipped=skipped)
     unknown: Counter[str] = Counter()
-    done = 0
+    meter = _Meter(sources, progress)
     for source in sources:
         facts = SourceFacts(source.path)
         builder.sources.append(facts)
         parser = SourceParser(source.index, load())
         notices: list[str] = []
-        for block in ahead(parser, _counted(read_blocks(source, notices=notices), facts)):
+        for block in ahead(parser, meter.counted(read_blocks(source, notices=notices), facts)):
             builder.add(source.index, parser.feed(block), parser.runs_at())
-            if progress:
-                progress(done + facts.bytes, None)
         builder.add(source.index, parser.finish(), parser.runs_at())
-        done += facts.bytes
         take_tally(facts, parser, notices)
         unknown.update(parser.unknown)
     return builder.build(), unknown
 
 
-def events(paths: Sequence[str]) -> Iterator[tuple[Source, Event]]:
+def events(
+    paths: Sequence[str], progress: Progress | None = None
+) -> Iterator[tuple[Source, Event]]:
     """Every event of the inputs, routine lines included, in reading order.
 
     Raises:
         InputError: an input cannot be read.
     """
     sources, _ = find_sources(paths)
+    meter = _Meter(sources, progress)
     for source in sources:
         parser = SourceParser(source.index, load(), lanes=False)
-        for block in read_blocks(source, notices=[]):
+        facts = SourceFacts(source.path)
+        for block in meter.counted(read_blocks(source, notices=[]), facts):
             for event in parser.feed(block).events:
                 yield source, event
         for event in parser.finish().events:
             yield source, event
 
 
-def _counted(blocks: Iterator[Block], facts: SourceFacts) -> Iterator[Block]:
-    for block in blocks:
-        facts.bytes += len(block.data)
-        yield block
+class _Meter:
+    """How far the reading is: of the bytes of all files, as far as their sizes are known."""
+
+    def __init__(self, sources: Sequence[Source], progress: Progress | None) -> None:
+        sizes = [source.size for source in sources if source.size is not None]
+        self._total = sum(sizes) if len(sizes) == len(sources) else None
+        self._progress = progress
+        self._done = 0
+
+    def counted(self, blocks: Iterator[Block], facts: SourceFacts) -> Iterator[Block]:
+        """The blocks of one source, whose bytes are counted as they pass."""
+        before = self._done
+        for block in blocks:
+            facts.bytes += len(block.data)
+            self._done = before + (facts.bytes if block.stored is None else block.stored)
+            if self._progress:
+                self._progress(self._done, self._total)
+            yield block
 
 
 def take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> None:

@@ -81,25 +81,29 @@ def events(
         Table | None, typer.Option("--format", help="Default: by the file's suffix, else ndjson.")
     ] = None,
     output: Output = None,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write every event of a log as data, one row an event."""
     from forensics import pipeline
     from forensics.views import export
     from forensics.views.output import destination, whole_file
+    from forensics.views.progress import ReadingProgress
 
     inputs = _inputs(paths, output)
     table = format or _table_of(output)
     if table is Table.parquet and output in (None, "-"):
         raise typer.BadParameter("parquet needs a file: add -o FILE")
-    rows = (export.row(source.path, event) for source, event in pipeline.events(inputs))
-    if table is Table.parquet:
-        with whole_file(str(output)) as part:
-            export.write_parquet(rows, part)
-        return
-    write = export.write_csv if table is Table.csv else export.write_ndjson
-    with destination(output) as out:
-        write(rows, out)
+    with ReadingProgress(quiet) as progress:
+        read = pipeline.events(inputs, progress)
+        rows = (export.row(source.path, event) for source, event in read)
+        if table is Table.parquet:
+            with whole_file(str(output)) as part:
+                export.write_parquet(rows, part)
+            return
+        write = export.write_csv if table is Table.csv else export.write_ndjson
+        with destination(output) as out:
+            write(rows, out)
 
 
 @app.command()

@@ -27,6 +27,8 @@ class Block:
     offset: int
     repaired: bool = False
     """Bytes were replaced: invalid UTF-8, another encoding, or a line cut for its length."""
+    stored: int | None = None
+    """Bytes of the file that were read by then, compressed as it is; None for a pipe."""
 
     def lines(self) -> list[str]:
         """The lines as text, without their newlines."""

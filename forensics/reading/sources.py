@@ -42,13 +42,16 @@ class Source:
 
     index: int
     path: str
+    size: int | None = None
+    """Bytes as it is stored; None where that is not known before it is read."""
 
 
 @dataclass(slots=True)
 class _Search:
     """What has been found so far, without anything twice."""
 
-    paths: list[str] = field(default_factory=list)
+    paths: dict[str, int | None] = field(default_factory=dict)
+    """Path to size."""
     skipped: list[str] = field(default_factory=list)
     seen: set[tuple[int, int] | str] = field(default_factory=set)
 
@@ -57,7 +60,7 @@ class _Search:
         key = (status.st_dev, status.st_ino) if status is not None and regular else path
         if key not in self.seen:
             self.seen.add(key)
-            self.paths.append(path)
+            self.paths[path] = status.st_size if status is not None and regular else None
 
     def skip(self, path: str, reason: str) -> None:
         self.skipped.append(f"{path}: skipped, {reason}")
@@ -79,7 +82,8 @@ def find_sources(paths: Sequence[str]) -> tuple[list[Source], list[str]]:
             _add_glob(search, path)
         else:
             _add_named(search, path)
-    return [Source(index, path) for index, path in enumerate(search.paths)], search.skipped
+    found = enumerate(search.paths.items())
+    return [Source(index, path, size) for index, (path, size) in found], search.skipped
 
 
 def _add_named(search: _Search, path: str) -> None:

@@ -92,7 +92,8 @@ def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Bl
     damage: list[Exception] = []
     with contextlib.ExitStack() as opened:
         try:
-            parts = _parts(_open(source, opened), block_bytes, damage)
+            file = _open(source, opened)
+            parts = _parts(file, block_bytes, damage)
             first = next(parts, b"")
             if looks_binary(first[:HEAD_BYTES]):
                 what = "a tar archive, unpack it first" if is_tar(first) else "binary data"
@@ -100,6 +101,7 @@ def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Bl
                 return
             for part in chain([first], parts):
                 if block := cutter.feed(part):
+                    block.stored = file.tell() if source.size is not None else None
                     yield block
         except OSError as error:
             raise InputError(f"{source.path}: {error.strerror or error}") from error

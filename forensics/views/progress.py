@@ -53,9 +53,22 @@ class ReadingProgress:
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
-        columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("reading"),
+            BarColumn(),
+            TaskProgressColumn(),
+            DownloadColumn(),
+            TimeElapsedColumn(),
+        )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("reading", total=None)
         self._bar.start()

@@ -48,7 +48,7 @@ class Line:
         progress(10, 100)
         return diagnosis(self.severity)
 
-    def events(self, paths: list[str]) -> Iterator[tuple[Source, Event]]:
+    def events(self, paths: list[str], progress: Any) -> Iterator[tuple[Source, Event]]:
         source = Source(0, "a.log")
         yield source, Event(0, 1, "begin", "x, y", fields={"avail_gib": 0.96})
         if self.error:
