@@ -106,6 +106,7 @@ def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Bl
         except OSError as error:
             raise InputError(f"{source.path}: {error.strerror or error}") from error
     if block := cutter.flush():
+        block.stored = source.size
         yield block
     if damage:
         _report(source, damage[0], cutter.lines, notices)
