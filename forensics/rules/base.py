@@ -100,7 +100,6 @@ FAMILIES = (
     "host_leak",
     "gpu_growth",
     "workspace",
-    "not_memory",
     "numerics",
     "device_assert",
     "models",

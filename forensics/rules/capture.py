@@ -20,7 +20,12 @@ from forensics.remedies import env, flag, kept
 from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.capture_facts import earlier_need, pending, sizes_of
 from forensics.rules.case import Case
-from forensics.rules.fractions import fraction_for_capture, lower_for_capture
+from forensics.rules.fractions import (
+    baseline_of,
+    fraction_for_capture,
+    lower_by,
+    lower_for_capture,
+)
 from forensics.rules.memory_facts import echoes, oom_sentence, situation
 from forensics.rules.shortage import first_shortage, is_device_oom
 
@@ -164,6 +169,11 @@ def _remedies(
 ) -> list[Remedy]:
     launch = case.run.launch
     fraction = fraction_for_capture(case, advice, need) if need else None
+    if fraction is None and (advice is None or advice.possible):
+        # Too few lines to predict what capture would find: five times the refused request.
+        asked = first.oom.requested_gib if first.oom else 0.0
+        room = max(5 * asked, 0.05 * (baseline_of(case) or 0.0))
+        fraction = lower_by(case, room, "capture")
     if kind in PREFILL_KINDS:
         return kept(*_without_prefill_graphs(case), fraction)
     smaller = _smaller_batch(case)

@@ -49,6 +49,9 @@ def lower_for_capture(case: Case, need: Need) -> FractionAdvice | None:
     if here is None:
         return None
     advice = suggest_fraction(here, need)
+    if not advice.possible and case.run.launch.get("max_total_tokens") is None:
+        # Nothing capped the pool: its printed size is off, so it is better left out.
+        advice = suggest_fraction(replace(here, pool_gib=None, kv_tokens=None), need)
     tried = min(failed_fractions(case), default=None)
     if not advice.possible or tried is None or (advice.fraction or 0.0) < tried:
         return advice
@@ -108,6 +111,8 @@ def lower_by(case: Case, missing_gib: float, what: str) -> Remedy | None:
     `what` says what the memory is for.
     """
     fraction, baseline = fraction_of(case.run), baseline_of(case)
+    guessed = fraction is None
+    fraction = estimated_fraction(case) if fraction is None else fraction
     if fraction is None or baseline is None:
         return None
     ledgers = case.run.ledgers()
@@ -125,12 +130,26 @@ def lower_by(case: Case, missing_gib: float, what: str) -> Remedy | None:
         case.run.launch,
         "mem_fraction_static",
         lowered,
-        f"leaves {freed:.1f} GiB more for {what} ({baseline:.1f} x ({fraction:g} - {lowered:g}))",
+        f"leaves {freed:.1f} GiB more for {what} ({baseline:.1f} x ({fraction:g} - {lowered:g}))"
+        + ("; the fraction now is estimated from what PyTorch held" if guessed else ""),
         direction="decrease",
         basis="lower_bound",
         cost=f"about {tokens:,} KV tokens fewer" if tokens else "a smaller KV pool",
         effect={"free_gib": round(freed, 2)} | ({"kv_tokens_change": -tokens} if tokens else {}),
     )
+
+
+def estimated_fraction(case: Case) -> float | None:
+    """Where no flags are shown: weights and pool as PyTorch held them, of what was free at first.
+
+    Graphs and activations are in it too, so it leans high by a little.
+    """
+    oom = next((f.oom for f in case.run.failures if f.oom), None)
+    baseline = baseline_of(case)
+    if oom is None or oom.allocated_gib is None or not baseline:
+        return None
+    held = oom.allocated_gib - (oom.private_pools_gib or 0.0)
+    return round(min(held / baseline, 0.99), 3)
 
 
 def grow_pool(case: Case) -> Remedy | None:

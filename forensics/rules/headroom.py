@@ -19,7 +19,7 @@ from forensics.rules.capture_facts import (
     sizes_of,
 )
 from forensics.rules.case import Case
-from forensics.rules.fractions import fraction_for_capture, lower_for_capture
+from forensics.rules.fractions import baseline_of, fraction_for_capture, lower_for_capture
 from forensics.rules.memory_facts import gib
 
 
@@ -92,12 +92,24 @@ def _headroom(case: Case, kind: str, begins: list[_Begin]) -> Finding | None:
         alarm = headroom(begin.free_gib, to_come).alarm
         severity = alarm if alarm != "none" and alarm != "unusable" else None
         need = prior_need(to_come)
-    if severity is None or need is None:
-        return None
-    if severity == "info" and has_passed(case, kind):
+    if severity in (None, "info"):
+        # Rare, but where capture has not passed yet it is worth saying; if it passes it is gone.
+        if has_passed(case, kind) or not (severity or _flat(case, begin.free_gib)):
+            return None
+        severity = "warning"
+    if need is None:
         return None
     ranks = len([b for b in begins if abs(b.free_gib - begin.free_gib) < 0.06])
     return _alarm(case, kind, begin, ranks, need, severity)
+
+
+_LITTLE_GIB, _LITTLE_ON_BIG_GIB, _BIG_GIB = 1.0, 3.0, 75.0
+
+
+def _flat(case: Case, free_gib: float) -> bool:
+    """The flat thresholds, for launches that fit no cell well (memory model, 'Precursors')."""
+    big = (baseline_of(case) or 0.0) >= _BIG_GIB
+    return 0 < free_gib < (_LITTLE_ON_BIG_GIB if big else _LITTLE_GIB)
 
 
 def _severity(free_gib: float, need: Need) -> Severity | None:

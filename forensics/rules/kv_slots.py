@@ -88,8 +88,8 @@ def _miscounted(case: Case, failure: Failure, wanted: int, available: int) -> Fi
         "kv_accounting_bug",
         failure.event,
         title=f"{wanted:,} KV slots were refused with {available:,} available",
-        explanation="By its own count the pool had slots enough, in pieces that the allocator could "
-        "not use or that were counted twice: a defect of the bookkeeping, not a shortage.",
+        explanation="By its own count the pool had slots enough, in pieces that the allocator "
+        "could not use or counted twice: a defect of the bookkeeping, not a shortage.",
         evidence=case.failure_evidence(failure),
         remedies=kept(
             action("upgrade_sglang", "such defects are mended from release to release"),
