@@ -80,7 +80,7 @@ class SignatureRule:
             for failure in case.run.failures:
                 if (words := self._fits(failure)) is not None:
                     return _Hit(failure.event, failure, words)
-        if mine.look_at == "failure" or mine.frames or mine.inner:
+        if mine.look_at == "failure" or mine.inner:
             return None
         if mine.look_at == "any" and case.run.outcome not in ("failed", "hung"):
             return None
@@ -89,6 +89,8 @@ class SignatureRule:
                 continue
             if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
                 told = _telling(case, event) if mine.look_at == "any" else None
+                if mine.frames and not (told and _stands_in(mine.frames, _frames(told))):
+                    continue
                 first = told.event if told and told.line < event.line else event
                 return _Hit(first, told, words)
         return None
@@ -98,8 +100,7 @@ class SignatureRule:
         mine = self.signature
         if mine.phases and failure.phase not in mine.phases:
             return None
-        frames = failure.traceback.frames if failure.traceback else []
-        if mine.frames and not _stands_in(mine.frames, frames):
+        if mine.frames and not _stands_in(mine.frames, _frames(failure)):
             return None
         chain = failure.traceback.chain if failure.traceback else []
         for raised in chain:
@@ -212,6 +213,10 @@ def explains(case: Case, failure: Failure) -> bool:
     ours = {check.signature.id for check in _CHECKS if check.signature.role == "root_cause"}
     hits = _best_hits(case)
     return any(_owner(hit) is failure.event for name, hit in hits.items() if name in ours)
+
+
+def _frames(failure: Failure) -> list[Frame]:
+    return failure.traceback.frames if failure.traceback else []
 
 
 def _stands_in(pattern: str, frames: list[Frame]) -> bool:
