@@ -57,7 +57,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An item `?`, `*` or `+`."""
+    """An item `?`, `*`, `+`, or so many times: `{0,5}`."""
 
     item: Node
     suffix: str
@@ -144,7 +144,7 @@ def _node(item: lark.Tree[lark.Token] | lark.Token) -> Node:
         case "maybe":
             return Repeat(_node(parts[0]), "?")
         case "expr":
-            suffix = [str(part) for part in parts[1:] if part is not None]
+            suffix = [str(part) for part in parts[1:] if part is not None and part != "~"]
             return _repeat(_node(parts[0]), suffix) if suffix else _node(parts[0])
     raise GrammarError(f"flat rules cannot express {item.data}")
 
@@ -157,9 +157,9 @@ def _one_or(
 
 
 def _repeat(item: Node, suffix: list[str]) -> Node:
-    if suffix[0] == "~":
-        return Repeat(item, "{" + ",".join(part for part in suffix[1:] if part.isdigit()) + "}")
-    return Repeat(item, suffix[0])
+    """`?`, `*`, `+`, or the bounds of `~2` and `~0..5`."""
+    bounded = suffix[0].isdigit()
+    return Repeat(item, "{" + ",".join(suffix) + "}" if bounded else suffix[0])
 
 
 def _literal(text: str) -> Node:
