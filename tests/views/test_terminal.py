@@ -212,7 +212,7 @@ def test_a_growing_log_with_a_precursor_is_about_to_fail(make: Callable[..., Dia
     diagnosis = make(root_cause=None, new_command=None, diff=[])
     report = diagnosis.reports[0]
     report.findings, report.run.outcome = [report.findings[1]], "unknown"
-    assert draw(diagnosis).startswith("ABOUT TO FAIL (capturing CUDA graphs): 0.96 GiB free when")
+    assert draw(diagnosis).startswith("ABOUT TO FAIL while capturing CUDA graphs: 0.96 GiB free")
 
 
 def test_a_log_that_ends_early(make: Callable[..., Diagnosis]) -> None:
@@ -220,7 +220,7 @@ def test_a_log_that_ends_early(make: Callable[..., Diagnosis]) -> None:
     run = diagnosis.reports[0].run
     run.outcome, run.phase, run.failures = "unknown", "load", []
     assert draw(diagnosis).startswith(
-        "UNFINISHED: the log ends while loading the weights. No problem found.\n"
+        "UNFINISHED: the log ends after 6 min 18 s while loading the weights; nothing is\nwrong so far. If it still runs, `forensics watch` follows it.\n"
     )
 
 

@@ -57,10 +57,14 @@ def _sentence(report: RunReport) -> tuple[str, str, str]:
     if main:
         first = _ended(main.title)
         if run.outcome == "unknown":
-            return "ABOUT TO FAIL", "bold red", f" ({doing}): {first}"
+            return "ABOUT TO FAIL", "bold red", f" while {doing}: {first}"
         return _GOOD.get(run.outcome, "DONE"), "bold yellow", f", but: {first}"
     if run.outcome == "unknown":
-        return "UNFINISHED", "bold yellow", f": the log ends while {doing}. {_summary(report)}"
+        ends = f": the log ends{_after(report)} while {doing}; {_summary(report, ' so far')}"
+        return "UNFINISHED", "bold yellow", f"{ends} If it still runs, `forensics watch` follows it."
+    if run.outcome == "stopped" and run.ready is None:
+        word = "STOPPED on request"
+        return word, "bold yellow", f" while {doing}, before it was ready. {_summary(report)}"
     took = ""
     if run.ready and run.ready.time and run.started_at and run.outcome != "stopped":
         took = f" after {duration((run.ready.time - run.started_at).total_seconds())}"
@@ -68,12 +72,19 @@ def _sentence(report: RunReport) -> tuple[str, str, str]:
     return _GOOD.get(run.outcome, "DONE"), "bold green", f"{took}. {_summary(report)}"
 
 
-def _summary(report: RunReport) -> str:
+def _summary(report: RunReport, so_far: str = "") -> str:
     warnings = [finding for finding in report.findings if finding.severity == "warning"]
     if not warnings:
-        return "No problem found."
+        return f"nothing is wrong{so_far}." if so_far else "No problem found."
     first = ", first" if len(warnings) > 1 else ""
-    return f"{count(len(warnings), 'warning')}{first}: {_ended(warnings[0].title)}"
+    return f"{count(len(warnings), 'warning')}{so_far}{first}: {_ended(warnings[0].title)}"
+
+
+def _after(report: RunReport) -> str:
+    """How long the launch had run when its log ended, where that is known."""
+    begin, end = report.run.started_at, report.run.ended_at
+    seconds = (end - begin).total_seconds() if begin and end else 0.0
+    return f" after {duration(seconds)}" if seconds >= 1 else ""
 
 
 def _ended(title: str) -> str:
