@@ -220,8 +220,26 @@ def test_a_log_that_ends_early(make: Callable[..., Diagnosis]) -> None:
     run = diagnosis.reports[0].run
     run.outcome, run.phase, run.failures = "unknown", "load", []
     assert draw(diagnosis).startswith(
-        "UNFINISHED: the log ends after 6 min 18 s while loading the weights; nothing is\nwrong so far. If it still runs, `forensics watch` follows it.\n"
+        "UNFINISHED: the log ends after 6 min 18 s while loading the weights; nothing is\n"
+        "wrong so far. If it still runs, `forensics watch` follows it.\n"
     )
+
+
+def test_a_launch_that_was_ended_before_it_was_ready(make: Callable[..., Diagnosis]) -> None:
+    diagnosis = make(findings=[], root_cause=None)
+    run = diagnosis.reports[0].run
+    run.outcome, run.phase, run.failures = "stopped", "load", []
+    assert draw(diagnosis).startswith(
+        "STOPPED on request while loading the weights, before it was ready. No problem\nfound.\n"
+    )
+
+
+def test_flags_that_may_be_the_servers_own_are_named(make: Callable[..., Diagnosis]) -> None:
+    page = draw(make(not_repeated=["--attention-backend flashinfer", "--page-size 64"]))
+    assert (
+        "  Not repeated, since SGLang may have picked them itself: --attention-backend\n"
+        "  flashinfer, --page-size 64\n"
+    ) in page
 
 
 def test_verbose_shows_all_evidence_and_the_rules_that_were_skipped(launch_b: Diagnosis) -> None:
