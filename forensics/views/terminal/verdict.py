@@ -61,7 +61,11 @@ def _sentence(report: RunReport) -> tuple[str, str, str]:
         return _GOOD.get(run.outcome, "DONE"), "bold yellow", f", but: {first}"
     if run.outcome == "unknown":
         ends = f": the log ends{_after(report)} while {doing}; {_summary(report, ' so far')}"
-        return "UNFINISHED", "bold yellow", f"{ends} If it still runs, `forensics watch` follows it."
+        return (
+            "UNFINISHED",
+            "bold yellow",
+            f"{ends} If it still runs, `forensics watch` follows it.",
+        )
     if run.outcome == "stopped" and run.ready is None:
         word = "STOPPED on request"
         return word, "bold yellow", f" while {doing}, before it was ready. {_summary(report)}"
