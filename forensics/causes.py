@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forensics.diagnosis import RunReport
-from forensics.events import PHASES
+from forensics.events import PHASES, Event
 from forensics.findings import SEVERITIES, Finding, Place, SkippedRule
 from forensics.incident import Failure, Incident, Run
 from forensics.remedies import new_launch
@@ -88,7 +88,9 @@ def _outlived(case: Case, finding: Finding) -> bool:
     """A complaint that was all said before the launch went on can't have kept it from that."""
     if finding.role != "root_cause" or not FAILURE <= finding.weight < QUIET_CAUSE - 10:
         return False
-    known, phase = finding.known_at, PHASES.index(finding.phase or "init")
+    known = finding.known_at
+    said = next((e for e in case.run.events if _is_at(case, e, known)), None)
+    phase = PHASES.index(said.phase if said else finding.phase or "init")
     if any(_tells_of(case, finding, failure) for failure in case.run.failures):
         return False
     return any(
@@ -98,6 +100,11 @@ def _outlived(case: Case, finding: Finding) -> bool:
         and (event.rank == finding.rank or None in (event.rank, finding.rank))
         for event in case.run.of(*_WENT_ON)
     )
+
+
+def _is_at(case: Case, event: Event, place: Place) -> bool:
+    """Whether a place is in an event's record."""
+    return event.line <= place.line <= event.end_line and case.path(event.source) == place.source
 
 
 def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
@@ -120,13 +127,7 @@ def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
 
 def _tells_of(case: Case, finding: Finding, failure: Failure) -> bool:
     """Whether a finding begins at a failure, or ends in it."""
-    event = failure.event
-    lines = [
-        place.line
-        for place in (finding.first, finding.known_at)
-        if place.source == case.path(event.source)
-    ]
-    return any(event.line <= line <= event.end_line for line in lines)
+    return any(_is_at(case, failure.event, p) for p in (finding.first, finding.known_at))
 
 
 def _repeats(finding: Finding, root: Finding | None) -> bool:

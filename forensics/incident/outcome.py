@@ -65,7 +65,8 @@ def outcome_of(run: Run) -> tuple[str, str]:
     lines = {id(event) for event in before} if stop is not None else None
     fatal = [f for f in run.failures if lines is None or id(f.event) in lines]
     if crash is not None or _ended_by(run, fatal):
-        return "failed", fatal[0].phase if fatal else (crash.phase if crash else _reached(run))
+        first = next((f for f in fatal if f.rank is not None), fatal[0] if fatal else None)
+        return "failed", first.phase if first else (crash.phase if crash else _reached(run))
     if stop is not None and run.ready is not None:
         return "stopped", "shutdown"
     if run.ready is not None:

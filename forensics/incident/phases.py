@@ -42,7 +42,7 @@ _STEPS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r":(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel"
             r"|prepare_server_args|from_cli_args|parse_args|init_process_group"
-            r"|get_model_config|_launch_subprocesses|_set_envs_and_config|init_tokenizer\w*)$"
+            r"|get_model_config|_set_envs_and_config|init_tokenizer\w*)$"
             r"|server_args\.py:__post_init__$|model_config\.py:__init__$|model_config\.py:"
         ),
     ),

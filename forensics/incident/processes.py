@@ -7,10 +7,11 @@ started (`Rank 5 scheduler died`, `scheduler_5`), SGLang prints tags (`TP5`, `DP
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from forensics.incident.model import Run
 
+_SCHEDULER = re.compile(r"^scheduler_(\d+)$")
 _PART = re.compile(r"([A-Z][A-Z_]*)(\d+)")
 
 
@@ -62,6 +63,14 @@ def tag_of_index(run: Run, source: int, index: int) -> str | None:
     if any(set(parts(tag)) == {"DP"} for tag in tags):
         return next((tag for tag in tags if parts(tag).get("DP") == index), None)
     return tag_of_global(run, source, offset + index)
+
+
+def tag_of_dead(run: Run, source: int, fields: Mapping[str, object]) -> str | None:
+    """The rank of a scheduler that the launcher reports dead (`index`, or `scheduler_5`)."""
+    index, name = fields.get("index"), str(fields.get("process_name") or "")
+    if index is None and (found := _SCHEDULER.search(name)):
+        index = int(found[1])
+    return tag_of_index(run, source, index) if isinstance(index, int) else None
 
 
 def _alike(tags: Iterable[str], number: int) -> str | None:

@@ -9,7 +9,7 @@ from forensics.events import Event
 from forensics.findings import Evidence, Finding
 from forensics.incident.failures import served_before
 from forensics.incident.outcome import STOPS
-from forensics.incident.processes import tag_of_index
+from forensics.incident.processes import tag_of_dead
 from forensics.remedies import action, kept
 from forensics.rules.base import CONSEQUENCE, Skip, rule
 from forensics.rules.case import Case
@@ -92,12 +92,16 @@ def _death(case: Case) -> _Death | None:
 
 def _told(case: Case, event: Event) -> _Death | None:
     if event.kind in _DEATHS and event.number("exit_code") in _KILLED:
-        return _Death(event, event.line, _rank(case, event, event.fields), by_launcher=True)
+        return _Death(
+            event, event.line, tag_of_dead(case.run, event.source, event.fields), by_launcher=True
+        )
     if event.kind == "scheduler_dead" and _exit_code(case, event) in _KILLED:
-        return _Death(event, event.line, _rank(case, event, event.fields), by_launcher=True)
+        return _Death(
+            event, event.line, tag_of_dead(case.run, event.source, event.fields), by_launcher=True
+        )
     for raised in event.traceback.chain if event.traceback else ():
         if raised.kind in _DEATHS and raised.fields.get("exit_code") in _KILLED:
-            rank = _rank(case, event, raised.fields)
+            rank = tag_of_dead(case.run, event.source, raised.fields)
             return _Death(event, raised.line or event.line, rank, by_launcher=True)
     return None
 
@@ -108,15 +112,6 @@ def _exit_code(case: Case, event: Event) -> float | None:
         if other.source == event.source and 0 < other.line - event.line <= 3:
             return other.number("exit_code")
     return None
-
-
-def _rank(case: Case, event: Event, fields: object) -> str | None:
-    values = fields if isinstance(fields, dict) else {}
-    index = values.get("index")
-    name = str(values.get("process_name") or "")
-    if index is None and name.startswith("scheduler_") and name.rsplit("_", 1)[-1].isdigit():
-        index = int(name.rsplit("_", 1)[-1])
-    return tag_of_index(case.run, event.source, index) if isinstance(index, int) else None
 
 
 def _phase(case: Case, death: _Death) -> str:

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from forensics.events import Event, Frame
 from forensics.findings import Finding
 from forensics.incident import Failure
-from forensics.incident.failures import CRASH_KINDS, REQUEST_KINDS
+from forensics.incident.failures import CRASH_KINDS, REQUEST_KINDS, served_before
 from forensics.incident.outcome import CRASHES, is_crash
+from forensics.incident.processes import tag_of_dead
 from forensics.rules.base import UNEXPLAINED
 from forensics.rules.case import Case
 from forensics.rules.echoes import ECHO_KINDS, is_echo
@@ -91,8 +92,7 @@ def _of_failure(case: Case, failure: Failure) -> Finding:
         "unknown",
         failure.event,
         title=f"No rule explains this {name}{where}: {said[:160]}",
-        explanation=f"No rule explains this failure. The first was {name}: "
-        f"{said[:300]}.{path}",
+        explanation=f"No rule explains this failure. The first was {name}: {said[:300]}.{path}",
         evidence=case.failure_evidence(failure),
         confidence="low",
         phase=failure.phase,
@@ -114,6 +114,7 @@ def _of_event(case: Case, event: Event) -> Finding:
         f"The first bad line says: {said[:300]}",
         confidence="low",
         weight=UNEXPLAINED,
-        phase=case.run.phase,
+        rank=event.rank or tag_of_dead(case.run, event.source, event.fields),
+        phase="serving" if served_before(case.run, event) else event.phase,
         facts={"message": said[:400], "kind": event.kind},
     )
