@@ -21,6 +21,7 @@ from forensics.rules.capture_facts import (
 from forensics.rules.case import Case
 from forensics.rules.fractions import baseline_of, fraction_for_capture, lower_for_capture
 from forensics.rules.memory_facts import gib
+from forensics.rules.thresholds import threshold
 
 
 @rule(
@@ -58,6 +59,17 @@ class _Begin:
 _GAP_GIB = {"triton": 0.05, "flashinfer": 0.6}
 """From the end of the pools to capture begin, by attention backend (capture costs, 'Gaps')."""
 _GAP_UNKNOWN_GIB = 0.42
+_FACTOR = threshold(
+    "capture_headroom_factor",
+    1.0,
+    "times the expected need",
+    "Free memory below this at the begin of capture is flagged; more than 1 warns earlier",
+    least=0.1,
+    most=10.0,
+)
+_MARGIN_GIB = threshold(
+    "capture_margin_gib", 0.1, "GiB", "Left above a computed need it takes for no warning"
+)
 
 
 def _begin(case: Case, event: Event) -> _Begin | None:
@@ -87,9 +99,9 @@ def _headroom(case: Case, kind: str, begins: list[_Begin]) -> Finding | None:
         computed = computed_need(case, sizes, "prefill" in capture_events(case))
     need = best_need(earlier_need(case, kind, to_come[0].largest), computed)
     if need is not None:
-        severity: Severity | None = _severity(begin.free_gib, need)
+        severity: Severity | None = _severity(case, begin.free_gib, need)
     else:
-        alarm = headroom(begin.free_gib, to_come).alarm
+        alarm = headroom(begin.free_gib / case.threshold(_FACTOR), to_come).alarm
         severity = alarm if alarm != "none" and alarm != "unusable" else None
         need = prior_need(to_come)
     if severity in (None, "info"):
@@ -112,10 +124,11 @@ def _flat(case: Case, free_gib: float) -> bool:
     return 0 < free_gib < (_LITTLE_ON_BIG_GIB if big else _LITTLE_GIB)
 
 
-def _severity(free_gib: float, need: Need) -> Severity | None:
-    if free_gib < need.low_gib:
+def _severity(case: Case, free_gib: float, need: Need) -> Severity | None:
+    factor = case.threshold(_FACTOR)
+    if free_gib < factor * need.low_gib:
         return "critical"
-    if free_gib < need.gib + 0.1:
+    if free_gib < factor * need.gib + case.threshold(_MARGIN_GIB):
         return "warning"
     return None
 

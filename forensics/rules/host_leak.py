@@ -12,13 +12,16 @@ from forensics.findings import Finding
 from forensics.remedies import action, flag, kept
 from forensics.rules.base import DEGRADED, QUIET_CAUSE, Skip, rule
 from forensics.rules.case import Case
+from forensics.rules.thresholds import threshold
 
 _READING = re.compile(
     r"pid=(?P<pid>\d+)[ ,]+name=(?P<name>\S+)[ ,]+rss(?:_gib|_gb)?[=: ](?P<rss>\d+(?:\.\d+)?)"
 )
 _POINTS = 4
-_FACTOR = 1.8
-_RISE_GIB = 3.0
+_FACTOR = threshold(
+    "host_leak_factor", 1.8, "times the first reading", "Growth to less is no leak", least=1.0
+)
+_RISE_GIB = threshold("host_leak_gib", 3.0, "GiB", "A smaller rise of host memory is no leak")
 _STEADY = 0.75
 """Share of the steps that must be upwards."""
 
@@ -48,12 +51,14 @@ def growth_of(case: Case) -> Growth | None:
             one = series.setdefault(pid, Growth(pid, found["name"], [], []))
             one.events.append(event)
             one.sizes_gib.append(float(found["rss"]))
-    grown = [one for one in series.values() if _steady(one.sizes_gib)]
+    grown = [one for one in series.values() if _steady(case, one.sizes_gib)]
     return max(grown, key=lambda one: one.sizes_gib[-1] - one.sizes_gib[0], default=None)
 
 
-def _steady(sizes: list[float]) -> bool:
-    if len(sizes) < _POINTS or sizes[-1] < _FACTOR * sizes[0] or sizes[-1] - sizes[0] < _RISE_GIB:
+def _steady(case: Case, sizes: list[float]) -> bool:
+    if len(sizes) < _POINTS or sizes[-1] < case.threshold(_FACTOR) * sizes[0]:
+        return False
+    if sizes[-1] - sizes[0] < case.threshold(_RISE_GIB):
         return False
     up = sum(b > a for a, b in pairwise(sizes))
     # A cache that fills stops growing; a leak does not.

@@ -15,10 +15,18 @@ from forensics.rules.fractions import lower_by
 from forensics.rules.memory_facts import echoes, oom_sentence
 from forensics.rules.neighbours import held_by_others, job_pids, least_free, own_share
 from forensics.rules.shortage import first_shortage, places
+from forensics.rules.thresholds import threshold
 
-_SPREAD_GIB = 1.0
-_SPREAD_SHARE = 0.15
-"""Where all is well a spread must be this share of the memory to be worth a word."""
+_SPREAD_GIB = threshold(
+    "uneven_memory_gib", 1.0, "GiB", "A smaller difference in free memory between ranks is usual"
+)
+_SPREAD_SHARE = threshold(
+    "uneven_memory_share",
+    0.15,
+    "of the other ranks' free memory",
+    "Where all is well a smaller difference is not worth a word",
+    most=1.0,
+)
 
 
 @rule(
@@ -181,7 +189,8 @@ def uneven_memory(case: Case) -> Iterator[Finding | Skip]:
         return
     rank, least, next_least = poorest
     spread = next_least - least
-    if spread < _SPREAD_GIB or (not case.run.failures and spread < _SPREAD_SHARE * next_least):
+    share = 0.0 if case.run.failures else case.threshold(_SPREAD_SHARE)
+    if spread < max(case.threshold(_SPREAD_GIB), share * next_least):
         return
     kinds = ("capture_begin", "memory_pool_end", "load_weight_end", "load_weight_begin")
     shown = [e for e in case.run.of(*kinds) if e.rank == rank and e.number("avail_gib") == least]

@@ -9,13 +9,24 @@ from forensics.rules.base import Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.memory_facts import automatic, fraction_of, least, whole
 from forensics.rules.shortage import shortages
+from forensics.rules.thresholds import threshold
 
 _MIB_A_TOKEN = 1.5
 """SGLang's own reserve for activations, generous: MiB a token of a prefill chunk."""
-_THIN = 0.5
-"""From half of that reserve downwards a busy prefill may fail; large models have failed there."""
-_BARE_GIB = 1.0
-_FAR = 0.05
+_THIN = threshold(
+    "thin_reserve_share",
+    0.5,
+    "of SGLang's own reserve for a chunk",
+    "Below it a busy prefill may fail; large models have failed from half downwards",
+)
+_BARE_GIB = threshold("thin_reserve_gib", 1.0, "GiB", "Less than this is thin for any chunk size")
+_FAR = threshold(
+    "fraction_above_automatic",
+    0.05,
+    "of the memory",
+    "A fraction further above the automatic one is worth a word",
+    most=1.0,
+)
 
 
 @rule(
@@ -40,7 +51,7 @@ def thin_reserve(case: Case) -> Iterator[Finding | Skip]:
     chunk = whole(case.run.launch.get("chunked_prefill_size"))
     tokens = chunk if chunk and chunk > 0 else 16384
     reserve = _MIB_A_TOKEN * tokens / 1024
-    if left >= max(_THIN * reserve, _BARE_GIB) or left <= 0:
+    if left >= max(case.threshold(_THIN) * reserve, case.threshold(_BARE_GIB)) or left <= 0:
         return
     event = ends[-1]
     failed = any(f.phase in ("serving", "warmup") for f, _ in shortages(case))
@@ -78,7 +89,7 @@ def fraction_above_automatic(case: Case) -> Iterator[Finding | Skip]:
         yield Skip("the card's total is not in the log")
         return
     dump = case.run.first("server_args_dump")
-    if dump is None or fraction <= own + _FAR:
+    if dump is None or fraction <= own + case.threshold(_FAR):
         return
     total = least(ledger.total_gib for ledger in case.run.ledgers()) or 0.0
     failed = any(True for _ in shortages(case))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from math import ceil
 from statistics import median
 
 from forensics.events import Event
@@ -12,16 +13,39 @@ from forensics.findings import Finding, Remedy
 from forensics.remedies import flag, kept
 from forensics.rules.base import DEGRADED, Skip, rule
 from forensics.rules.case import Case
+from forensics.rules.thresholds import threshold
 from forensics.rules.fractions import grow_pool
 from forensics.rules.memory_facts import whole
 
 _WINDOW = timedelta(minutes=1)
-_MANY = 3
-"""Retractions within a minute from which on it may be a storm."""
-_FLOOD = 10
-"""So many within a minute are one whatever the throughput."""
-_FALL = 0.5
-"""Throughput below this share of what it was before."""
+_MANY = threshold(
+    "retractions_per_minute",
+    3,
+    "a minute",
+    "From so many retractions on, with a fall in throughput, it is a storm",
+    least=1,
+)
+_FLOOD = threshold(
+    "retraction_flood_per_minute",
+    10,
+    "a minute",
+    "From so many retractions on it is a storm whatever the throughput",
+    least=1,
+)
+_FALL = threshold(
+    "retraction_throughput_share",
+    0.5,
+    "of the throughput before",
+    "Below this share throughput counts as fallen",
+    most=1.0,
+)
+_FULL = threshold(
+    "pool_nearly_full_share",
+    0.98,
+    "of the KV pool",
+    "From this usage on, with requests waiting, the pool counts as nearly full",
+    most=1.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +57,14 @@ class Storm:
     before_tps: float | None
     after_tps: float | None
 
-    @property
-    def harmful(self) -> bool:
+    def harmful(self, case: Case) -> bool:
         """Whether it is more than the occasional retraction of a well used pool."""
-        if self.worst < _MANY:
+        if self.worst < case.threshold(_MANY):
             return False
         fell = bool(self.before_tps and self.after_tps is not None) and (
-            (self.after_tps or 0.0) < _FALL * (self.before_tps or 0.0)
+            (self.after_tps or 0.0) < case.threshold(_FALL) * (self.before_tps or 0.0)
         )
-        return fell or self.worst >= _FLOOD
+        return fell or self.worst >= case.threshold(_FLOOD)
 
 
 def storm_of(case: Case, rank: str | None, events: Sequence[Event]) -> Storm:
@@ -88,9 +111,9 @@ def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
     if not storms:
         return
     rank, storm = max(storms, key=lambda item: item[1].worst)
-    harmful = storm.harmful and case.run.ready is not None
+    harmful = storm.harmful(case) and case.run.ready is not None
     first, count = storm.events[0], len(storm.events)
-    known = storm.events[min(_MANY, count) - 1] if harmful else first
+    known = storm.events[min(ceil(case.threshold(_MANY)), count) - 1] if harmful else first
     fall = (
         f" Decode throughput fell from {storm.before_tps:.0f} to {storm.after_tps:.0f} token/s."
         if storm.before_tps is not None and storm.after_tps is not None
@@ -187,7 +210,7 @@ def _remedies(case: Case) -> list[Remedy]:
     needs="decode lines with usage and queue",
 )
 def kv_pool_nearly_full(case: Case) -> Iterator[Finding | Skip]:
-    """Usage of 0.98 and more with a queue: the next step is a retraction."""
+    """Usage of nearly everything with a queue: the next step is a retraction."""
     rows = case.run.serving
     if rows is None or not rows.height:
         yield Skip("no batch lines in this log")
@@ -195,7 +218,9 @@ def kv_pool_nearly_full(case: Case) -> Iterator[Finding | Skip]:
     import polars as pl
 
     full = rows.filter(
-        (pl.col("lane") == "decode") & (pl.col("usage") >= 0.98) & (pl.col("queue") > 0)
+        (pl.col("lane") == "decode")
+        & (pl.col("usage") >= case.threshold(_FULL))
+        & (pl.col("queue") > 0)
     ).sort("source", "line")
     retract = case.run.first("retract", "token_pool_empty", "request_exceeds_pool")
     if not full.height or retract is None:
