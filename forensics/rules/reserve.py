@@ -55,7 +55,7 @@ def thin_reserve(case: Case) -> Iterator[Finding | Skip]:
         return
     event = ends[-1]
     failed = any(f.phase in ("serving", "warmup") for f, _ in shortages(case))
-    if case.run.ready is not None and not failed and left >= _BARE_GIB:
+    if case.run.ready is not None and not failed and left >= case.threshold(_BARE_GIB):
         return  # it serves: SGLang's own reserve is generous
     yield case.finding(
         "thin-reserve",
