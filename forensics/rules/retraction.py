@@ -13,9 +13,9 @@ from forensics.findings import Finding, Remedy
 from forensics.remedies import flag, kept
 from forensics.rules.base import DEGRADED, Skip, rule
 from forensics.rules.case import Case
-from forensics.rules.thresholds import threshold
 from forensics.rules.fractions import grow_pool
 from forensics.rules.memory_facts import whole
+from forensics.rules.thresholds import threshold
 
 _WINDOW = timedelta(minutes=1)
 _MANY = threshold(
