@@ -93,12 +93,18 @@ def _outlived(case: Case, finding: Finding) -> bool:
     phase = PHASES.index(said.phase if said else finding.phase or "init")
     if any(_tells_of(case, finding, failure) for failure in case.run.failures):
         return False
+    later = [
+        event
+        for event in case.run.of("server_args_dump", *_WENT_ON)
+        if event.line > known.line and case.path(event.source) == known.source
+    ]
     return any(
-        event.line > known.line
-        and case.path(event.source) == known.source
-        and PHASES.index(PHASE_OF[event.kind]) > phase
-        and (event.rank == finding.rank or None in (event.rank, finding.rank))
-        for event in case.run.of(*_WENT_ON)
+        event.kind == "server_args_dump"
+        or (
+            PHASES.index(PHASE_OF[event.kind]) > phase
+            and (event.rank == finding.rank or None in (event.rank, finding.rank))
+        )
+        for event in later
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from forensics.events import OTHER, Event
 from forensics.grammar import Grammar
 from forensics.reading import Piece
 from forensics.timeline.records import Record, RecordReader
 from forensics.timeline.runs import RunTracker
+from forensics.timeline.tally import LineTally
 from forensics.timeline.tracebacks import (
     BEGIN,
     TracebackBuilder,
@@ -28,9 +29,13 @@ MULTILINE = re.compile(
 )
 """Kinds whose records run over several lines that have no form of their own."""
 
-_NUMBER = re.compile(r"\d+")
 _PATIENCE = 400
 _LONGEST_TEXT = 8_192
+_ANNOUNCED_IN = 400
+"""Characters at the end of a record in which it may announce a traceback."""
+_NEVER_ANNOUNCE = frozenset(
+    {"server_args_dump", "launch_command", "http_access", "request_received", "request_finished"}
+)
 _ANNOUNCES = re.compile(r"(?i):\s*$|exception|error|fail|crash")
 _TP = re.compile(r"(?:^| )TP(\d+)(?: |$)")
 
@@ -41,60 +46,6 @@ class _Open:
     builder: TracebackBuilder
     torn: str | None
     age: int = 0
-
-
-@dataclass(slots=True)
-class LineTally:
-    """Counts physical lines as blank, recognised or unknown, whatever pieces they hold."""
-
-    line: int = -1
-    blank: bool = True
-    known: bool = False
-    text: str = ""
-    blanks: int = 0
-    recognised: int = 0
-    sure: int = 0
-    """Recognised beyond doubt at least so many times: by a head, or by more than a topic."""
-    unknown: Counter[str] = field(default_factory=Counter)
-
-    def saw(
-        self,
-        line: int,
-        *,
-        known: bool = False,
-        sure: bool = False,
-        blank: bool = False,
-        text: str = "",
-    ) -> None:
-        """Note one piece of a line."""
-        self.sure += sure
-        if line != self.line:
-            self.turn(line)
-        self.blank = self.blank and blank
-        self.known = self.known or known
-        self.text = self.text or text
-
-    def turn(self, line: int) -> None:
-        """Finish the line at hand and go to another."""
-        if self.line >= 0:
-            if self.known:
-                self.recognised += 1
-            elif self.blank:
-                self.blanks += 1
-            else:
-                self.unknown[_shape(self.text)] += 1
-        self.line, self.blank, self.known, self.text = line, True, False, ""
-
-    def take(self) -> tuple[int, int, Counter[str]]:
-        """The counts so far, without the line at hand."""
-        taken = self.blanks, self.recognised, self.unknown
-        self.blanks, self.recognised, self.unknown = 0, 0, Counter()
-        return taken
-
-
-def _shape(text: str) -> str:
-    """A text with its numbers masked, so that like lines count together."""
-    return _NUMBER.sub("0", text[:120])
 
 
 class Assembler:
@@ -209,7 +160,8 @@ class Assembler:
             and record.node in (None, last.node)  # a container's prefix may be lost on this line
             and record.torn is None
             and record.line - last.end_line <= 2
-            and _ANNOUNCES.search(last.text)
+            and last.kind not in _NEVER_ANNOUNCE
+            and _ANNOUNCES.search(last.text[-_ANNOUNCED_IN:])
             and (last.kind != OTHER or last.level in (None, "ERROR", "CRITICAL"))
         ):
             self._open_traceback(last, record)
