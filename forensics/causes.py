@@ -148,7 +148,7 @@ def _repeats(finding: Finding, root: Finding | None) -> bool:
 
 def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:
     finding.severity = settings.severity.get(rule.id, finding.severity)
-    if finding.playbook in ("", finding.rule):
+    if finding.playbook in ("", rule.id):
         finding.playbook = rule.playbook
     return finding
 
