@@ -97,6 +97,7 @@ FAMILIES = (
     "kv_slots",
     "kv",
     "host_memory",
+    "host_refused",
     "host_leak",
     "gpu_growth",
     "workspace",

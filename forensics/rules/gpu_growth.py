@@ -87,6 +87,7 @@ def _rises(used: list[float]) -> bool:
 
 @rule(
     "gpu-memory-growth",
+    playbook="gpu-memory-leak",
     class_="gpu_memory_leak",
     severity="warning",
     summary="Used GPU memory rises from reading to reading while serving",

@@ -26,6 +26,7 @@ from forensics.rules.thresholds import threshold
 
 @rule(
     "graph-capture-headroom",
+    playbook="graph-capture-oom",
     class_="graph_capture_oom",
     severity="warning",
     role="precursor",
@@ -167,6 +168,7 @@ def _alarm(
             "ranks": ranks,
             "came_true": False if passed else None,
         },
+        playbook="graph-capture-oom",
     )
 
 
@@ -200,6 +202,7 @@ def has_passed(case: Case, kind: str) -> bool:
 
 @rule(
     "capture-bar-falling",
+    playbook="graph-capture-oom",
     class_="graph_capture_oom",
     severity="warning",
     role="precursor",
@@ -269,4 +272,5 @@ def _falling(case: Case, kind: str, bars: list[Event], step: float) -> Finding:
             "graphs": kind,
             "came_true": False if passed else None,
         },
+        playbook="graph-capture-oom",
     )

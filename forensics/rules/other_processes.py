@@ -131,6 +131,7 @@ def _imbalance(case: Case, first: Failure, own: float) -> list[Remedy]:
 
 @rule(
     "memory-unbalanced",
+    playbook="other-process-oom",
     class_="other_process_on_gpu",
     summary="The server refuses to start: one GPU has much less free memory than the others",
     needs="its message about unbalanced memory",
@@ -175,6 +176,7 @@ def memory_unbalanced(case: Case) -> Iterator[Finding | Skip]:
 
 @rule(
     "uneven-memory",
+    playbook="rank-memory-imbalance",
     class_="rank_memory_imbalance",
     severity="info",
     role="precursor",
@@ -212,4 +214,5 @@ def uneven_memory(case: Case) -> Iterator[Finding | Skip]:
         phase=shown[0].phase,
         known_at=case.known(known),
         facts={"least_gib": least, "next_gib": next_least},
+        playbook="rank-memory-imbalance",
     )

@@ -31,6 +31,7 @@ _FAR = threshold(
 
 @rule(
     "thin-reserve",
+    playbook="serving-oom",
     class_="activation_oom",
     severity="warning",
     role="precursor",
@@ -71,11 +72,13 @@ def thin_reserve(case: Case) -> Iterator[Finding | Skip]:
         known_at=case.known(event),
         confidence="medium",
         facts={"free_gib": left, "reserve_gib": round(reserve, 2), "came_true": failed},
+        playbook="serving-oom",
     )
 
 
 @rule(
     "fraction-above-automatic",
+    playbook="serving-oom",
     class_="activation_oom",
     severity="info",
     role="precursor",
@@ -106,4 +109,5 @@ def fraction_above_automatic(case: Case) -> Iterator[Finding | Skip]:
         known_at=case.known(dump),
         confidence="medium",
         facts={"fraction": fraction, "automatic": round(own, 3), "came_true": failed},
+        playbook="serving-oom",
     )

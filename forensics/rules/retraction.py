@@ -203,6 +203,7 @@ def _remedies(case: Case) -> list[Remedy]:
 
 @rule(
     "kv-pool-nearly-full",
+    playbook="kv-retraction",
     class_="kv_capacity_exhausted",
     severity="info",
     role="precursor",
@@ -248,4 +249,5 @@ def kv_pool_nearly_full(case: Case) -> Iterator[Finding | Skip]:
         "back.",
         known_at=case.known(event, event.line),
         facts={"usage": row["usage"], "queue": row["queue"]},
+        playbook="kv-retraction",
     )
