@@ -1,0 +1,66 @@
+"""Live tests: the suite against a real SGLang server runs only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from forensics.findings import Severity
+from forensics.live.ending import Until
+from forensics.live.notices import Notice
+from forensics.live.session import Session
+from forensics.live.watch import Goal, Watch
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sglang: needs a real SGLang server (see the README)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "sglang" in str(config.option.markexpr):
+        return
+    for item in items:
+        if item.get_closest_marker("sglang"):
+            item.add_marker(pytest.mark.skip(reason="asked for with -m sglang"))
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Watched:
+    """A watch with a clock of its own and everything it told."""
+
+    def __init__(self, goal: Goal, paths: tuple[str, ...] = ("log",)) -> None:
+        self.clock = Clock()
+        self.told: list[Notice] = []
+        self.session = Session(paths)
+        self.watch = Watch(self.session, goal, self.told.append, clock=self.clock)
+
+    def of(self, kind: type) -> list[Notice]:
+        return [notice for notice in self.told if isinstance(notice, kind)]
+
+
+Make = Callable[..., Watched]
+
+
+@pytest.fixture
+def watched() -> Make:
+    """Makes a watch with a goal."""
+
+    def make(
+        until: Until = "ready", fail_on: Severity | None = "critical", **more: object
+    ) -> Watched:
+        return Watched(Goal(until, fail_on, **more))  # type: ignore[arg-type]
+
+    return make
