@@ -12,13 +12,11 @@ from forensics.incident import Failure, Incident, Run
 from forensics.remedies import new_launch
 from forensics.rules import Case, Rule, Settings, Skip, registry
 from forensics.rules.base import CONSEQUENCE, FAILURE, QUIET_CAUSE
-from forensics.rules.echoes import of_others, primary
-from forensics.rules.unknown import unexplained
+from forensics.rules.echoes import is_echo, of_others
+from forensics.rules.unknown import first_failure, unexplained
 from forensics.timeline.runs import PHASE_OF
 
 _FAILED = ("failed", "hung", "degraded")
-_NARROWER = 5
-"""What rules add to the weight of a consequence that says more than others."""
 _WENT_ON = frozenset(kind for kind, phase in PHASE_OF.items() if phase not in ("init", "shutdown"))
 """Kinds that show that a launch came to another phase."""
 _ROLES = ("root_cause", "precursor", "consequence", "context")
@@ -119,15 +117,16 @@ def _unknown(case: Case, found: list[Finding]) -> list[Finding]:
         return []
     candidates = [finding for finding in found if finding.role == "root_cause"]
     strongest = max((finding.weight for finding in candidates), default=0)
-    first = primary(case.run.failures)
-    if strongest > CONSEQUENCE + _NARROWER or (candidates and first is None):
+    first = first_failure(case)
+    first = None if first is None or is_echo(first) else first
+    if strongest >= FAILURE or (candidates and first is None):
         return []
     if first is not None and any(_tells_of(case, finding, first) for finding in candidates):
         return []
     if (finding := unexplained(case)) is None:
         return []
     if first is not None:
-        finding.weight = CONSEQUENCE + _NARROWER + 1
+        finding.weight = FAILURE - 1
     return [finding]
 
 
