@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,12 +17,6 @@ from forensics.rules.thresholds import Threshold
 from forensics.timeline.clock import NO_DATE
 
 _LONGEST = 600
-_NOT_OURS = frozenset({"server_args_dump", "launch_command", "request_received", "http_access"})
-_COMPLAINS = re.compile(
-    r"(?i)error|fail|fatal|assert|abort|cannot|can't|could ?n[o']t|unable|missing|not found|invalid"
-    r"|unsupported|not support|no such|illegal|unrecogni|denied|not permitted|what\(\)|out of"
-    r"|no kernel|too old|killed"
-)
 
 
 @dataclass
@@ -127,15 +120,6 @@ class Case:
             if isinstance(found, dict):
                 return {**found, **(found.get("text_config") or {})}
         return {}
-
-    @cached_property
-    def complaints(self) -> list[Event]:
-        """Records that tell of something wrong, in reading order; what clients sent is left out."""
-        return [
-            event
-            for event in self.run.events
-            if event.kind not in _NOT_OURS and _COMPLAINS.search(event.text[:2000])
-        ]
 
     def before(self, event: Event) -> Iterable[Event]:
         """Events of the run up to and without this one, in reading order."""

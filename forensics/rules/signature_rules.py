@@ -17,15 +17,10 @@ from forensics.findings import Finding
 from forensics.incident import Failure
 from forensics.rules.base import Rule, Skip, add_rule
 from forensics.rules.case import Case
+from forensics.rules.complaints import complaints
 from forensics.rules.pins import maybe_below
 from forensics.rules.signature_data import WEIGHTS, Signature, load_signatures
 from forensics.rules.signature_remedies import Words, any_matches, flags_match, pins, remedies_of
-
-_TAIL_LINES = 25
-"""How far a failure's message may go on after its traceback, as lines without a head."""
-
-_HEAD_LINES = 15
-"""How far before a traceback a compiler's words may stand, as lines without a head."""
 
 
 @cache
@@ -82,17 +77,29 @@ class SignatureRule:
                     return _Hit(failure.event, failure, words)
         if mine.look_at == "failure" or mine.inner:
             return None
-        if mine.look_at == "any" and case.run.outcome not in ("failed", "hung"):
-            return None
-        for event in case.run.events if mine.look_at == "event" else case.complaints:
-            if mine.phases and event.phase not in mine.phases:
+        return self._record(case) if mine.look_at == "event" else self._complaint(case)
+
+    def _record(self, case: Case) -> _Hit | None:
+        for event in case.run.events:
+            if self.signature.phases and event.phase not in self.signature.phases:
                 continue
             if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
-                told = _telling(case, event) if mine.look_at == "any" else None
-                if mine.frames and not (told and _stands_in(mine.frames, _frames(told))):
-                    continue
-                first = told.event if told and told.line < event.line else event
-                return _Hit(first, told, words)
+                return _Hit(event, None, words)
+        return None
+
+    def _complaint(self, case: Case) -> _Hit | None:
+        """The first complaint of a failed run that the signature fits."""
+        mine = self.signature
+        if case.run.outcome not in ("failed", "hung"):
+            return None
+        for complaint in complaints(case):
+            event, failure = complaint.event, complaint.failure
+            if mine.phases and event.phase not in mine.phases:
+                continue
+            if mine.frames and not (failure and _stands_in(mine.frames, _frames(failure))):
+                continue
+            if (words := self._says(event.kind, "", event.text, event.fields)) is not None:
+                return _Hit(complaint.first, failure, words)
         return None
 
     def _fits(self, failure: Failure) -> Words | None:
@@ -164,25 +171,6 @@ class SignatureRule:
             playbook=mine.playbook or mine.id,
             facts=dict(mine.facts),
         )
-
-
-def _telling(case: Case, event: Event) -> Failure | None:
-    """The failure to which a line without a head belongs.
-
-    It goes on with the message of one before it, or is what a compiler said just before one.
-    """
-    if event.rank is not None:
-        return None
-    for failure in case.run.failures:
-        own = failure.event
-        if own.source != event.source:
-            continue
-        after = own.line < event.line <= own.end_line + _TAIL_LINES
-        if after and event.time in (None, own.time):
-            return failure
-        if 0 < own.line - event.end_line <= _HEAD_LINES:
-            return failure
-    return None
 
 
 def _best_hits(case: Case) -> dict[str, _Hit]:
