@@ -49,7 +49,7 @@ _ASKED = ("Terminated", "Completed")
 def is_crash(event: Event) -> bool:
     """Whether a record says that a process of the launch ended against its will."""
     if event.kind in CRASHES:
-        return event.number("exit_code") not in _SOFT_ENDS or "exit_code" not in event.fields
+        return event.fields.get("exit_code", 1) not in (0, None)
     if event.kind == "container_exit_code":
         return event.number("exit_code") not in _SOFT_ENDS
     if event.kind == "container_reason":

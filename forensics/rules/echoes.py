@@ -88,7 +88,12 @@ def primary(failures: Iterable[Failure]) -> Failure | None:
 
 def of_others(case: Case, root: Finding) -> Finding | None:
     """One finding for all that failed after and because of the root cause; None if nothing did."""
-    records = [event for event in _later(case, root) if event.rank != root.rank]
+    here = root.first.source
+    records = [
+        event
+        for event in _later(case, root)
+        if event.rank != root.rank or case.path(event.source) != here
+    ]
     if not records:
         return None
     ranks = list(dict.fromkeys(event.rank for event in records if event.rank))

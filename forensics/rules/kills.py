@@ -16,12 +16,13 @@ from forensics.rules.case import Case
 from forensics.rules.echoes import primary
 
 _DEATHS = ("scheduler_died", "subprocess_crashed", "child_exit", "scheduler_terminated")
-_KILLED = (-9, 137)
+_KILLED = (-9, 137, -15, 143)
+"""Exit codes of SIGKILL and SIGTERM, as Python and as shells print them."""
 _EXPLANATION = (
-    "SIGKILL leaves a process no time to print anything: there is no exception of its own. It "
-    "comes from the kernel's OOM killer, from a container's memory limit, or from a person or "
-    "orchestrator. Nothing in this log points to memory; the kernel log and the orchestrator's "
-    "events decide."
+    "A process that is killed has no time to print anything: there is no exception of its own. "
+    "The signal comes from the kernel's OOM killer, from a container's memory limit, or from a "
+    "person or orchestrator. Nothing in this log points to memory; the kernel log and the "
+    "orchestrator's events decide."
 )
 _HOST_USE = ("host_cache_allocating", "host_pool_allocating")
 
@@ -40,11 +41,11 @@ class _Death:
 @rule(
     "killed-from-outside",
     class_="external_kill",
-    summary="A process was ended by SIGKILL that it did not send itself",
-    needs="an exit code of -9 or 137, or the shell's `Killed`, without a failure before it",
+    summary="A process was ended by a signal that it did not send itself",
+    needs="an exit code of -9, 137, -15 or 143, or the shell's `Killed`, and no failure before it",
 )
 def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
-    """SIGKILL without an exception: the kernel, an operator, or an orchestrator."""
+    """A death without an exception: the kernel, an operator, or an orchestrator."""
     if primary(case.run.failures) is not None or case.run.outcome not in ("failed", "hung"):
         return
     if (death := _death(case)) is None:
@@ -56,7 +57,7 @@ def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
         "killed-from-outside",
         "external_kill",
         death.event,
-        title=f"{rank or 'A process'} was killed from outside (SIGKILL)",
+        title=f"{rank or 'A process'} was killed from outside",
         explanation=_EXPLANATION,
         evidence=_shown(case, death),
         remedies=kept(
@@ -72,7 +73,6 @@ def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
         phase=_phase(case, death),
         known_at=case.known(death.event, death.event.end_line),
         weight=CONSEQUENCE + 3,
-        facts={"signal": 9},
     )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator
 
 from forensics.findings import Evidence, Finding, Remedy
-from forensics.incident.processes import flag_number
 from forensics.remedies import env, kept
 from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
-from forensics.rules.said import Said, said
+from forensics.rules.said import said
 
 _GLOO, _NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 _NOT_FOUND = re.compile(
@@ -143,78 +141,3 @@ def gloo_interface_syntax(case: Case) -> Iterator[Finding | Skip]:
             playbook="interface-not-found",
         )
         return
-
-
-_REFUSED = re.compile(
-    r"(?:Connect to|connect to|remote=|connecting to|to connect to) ?\[?(?P<host>[\w.:-]+?)\]?"
-    r"(?:<\d+>|:\d+|, ?\d+\))?\W.*?(?P<why>Connection refused|No route to host|Connection timed out"
-    r"|Network is unreachable|Software caused connection abort|timed out)"
-    r"|SO_ERROR: (?P<why2>[\w ]+), remote=\[?(?P<host2>[\w.:-]+?)\]?:\d+"
-)
-_DOCKER = ipaddress.ip_network("172.17.0.0/16")
-_USING = re.compile(
-    r"(?:Bootstrap|NET/Socket) : Using (?:\[0\])?(?P<name>[\w.-]+):(?P<host>[\d.]+)"
-)
-
-
-@rule(
-    "unreachable-address",
-    class_="network_interface",
-    summary="A rank gave its peers an address that they cannot reach",
-    needs="a refused connection to a loopback, link-local or bridge address, on several nodes",
-)
-def unreachable_address(case: Case) -> Iterator[Finding | Skip]:
-    """Peers are told to connect to an address that only exists on its own host."""
-    if all(flag_number(case.run, source, "nnodes") == 1 for source in case.run.sources):
-        return
-    for line in said(case, _REFUSED):
-        host = line.match["host"] or line.match["host2"] or ""
-        if (kind := _local_only(host)) is None:
-            continue
-        failed = {id(failure.event): failure for failure in case.run.failures}
-        failure = failed.get(id(line.event)) or next(iter(case.run.failures), None)
-        yield _unreachable(case, line, host, kind, failure.rank if failure else line.event.rank)
-        return
-
-
-def _local_only(host: str) -> str | None:
-    """Why an address cannot be reached from another host; None if it may be."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "a name for the host itself" if host == "localhost" else None
-    if address.is_loopback:
-        return "a loopback address"
-    if address.is_link_local:
-        return "a link-local address"
-    if address.version == 4 and address in _DOCKER:
-        return "the address of Docker's bridge"
-    return None
-
-
-def _unreachable(case: Case, line: Said, host: str, kind: str, rank: str | None) -> Finding:
-    by_nccl = "NCCL" in line.text or line.event.kind.startswith("nccl")
-    variable = _NCCL if by_nccl else _GLOO
-    used = next((found for found in said(case, _USING) if found.match["host"] == host), None)
-    name = f" (interface {used.match['name']})" if used else ""
-    return case.finding(
-        "unreachable-address",
-        "network_interface",
-        line.event,
-        title=f"Peers were told to connect to {host}{name}: {kind}, which they cannot reach",
-        explanation=f"{'NCCL' if by_nccl else 'Gloo'} chose {host}{name} as this host's address. "
-        f"It is {kind}: other nodes reach something else there, or nothing. Name the interface "
-        "of the network that connects the nodes; for Gloo also check that the host's name does "
-        "not resolve to 127.0.1.1 in /etc/hosts.",
-        evidence=[*(case.evidence(used.event) if used else []), line.evidence(case)],
-        remedies=kept(
-            env(
-                variable, "set", "the interface of the network between the nodes", to="<interface>"
-            ),
-        ),
-        first=line.place(case),
-        known_at=case.known(line.event, line.line),
-        rank=rank,
-        weight=FAILURE,
-        facts={"address": host, "why": kind},
-    )

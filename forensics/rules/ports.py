@@ -14,10 +14,12 @@ from forensics.rules.case import Case
 from forensics.rules.said import Said, said
 
 _TAKEN = re.compile(
-    r"EADDRINUSE|[Aa]ddress already in use|Errno 98\]|errno: 98\b|Only one usage of each socket"
+    r"EADDRINUSE|[Aa]ddress already in use|Errno 98\]|errno: 98\b|Port is already in use"
+    r"|port at \d+ is not available|Failed to bind to address"
 )
 _PORT = re.compile(
-    r"port: (\d+)|\]:(\d+)\b|', (\d+)\)|tcp://[^\s'\"]*:(\d+)|:(\d+) \(errno|port (\d+)"
+    r"port: (\d+)|\]:(\d+)\b|', (\d+)\)|tcp://[^\s'\"]*:(\d+)|:(\d+) \(errno|port (?:at )?(\d+)"
+    r"|_port=(\d+)"
 )
 
 

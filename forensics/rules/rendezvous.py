@@ -1,19 +1,16 @@
-"""Nodes that do not find each other: given different parameters, or never started."""
+"""Nodes of one launch that were given different parameters."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from forensics.events import Event
-from forensics.findings import Evidence, Finding, Remedy
-from forensics.incident.processes import flag_number
+from forensics.findings import Finding, Remedy
+from forensics.incident.launches import launch_of
 from forensics.launch import Launch
-from forensics.remedies import action, flag, kept
-from forensics.rules.base import CONSEQUENCE, FAILURE, Skip, rule
+from forensics.remedies import flag, kept
+from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
-from forensics.rules.said import Said, said
 
 _SAME = (
     "nnodes",
@@ -30,27 +27,39 @@ _SAME = (
 )
 """Flags that every node of one launch must share; the first ones decide whether they meet."""
 _MEETING = _SAME[:6]
-_PLACEHOLDERS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1"})
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1"})
 
 
-def _nodes(case: Case) -> dict[int, Launch]:
-    """The launches of the sources that are nodes of one launch (not prefill beside decode)."""
-    found = {
-        source: launch
-        for source, launch in case.run.launches.items()
-        if launch.flags and (launch.number("nnodes") or 1) > 1
-    }
-    parts = {launch.get("disaggregation_mode") for launch in found.values()}
-    return found if len(parts) == 1 else {}
+def is_loopback(address: str) -> bool:
+    """Whether every host takes an address for itself."""
+    return address.rsplit(":", 1)[0].strip("[]") in _LOOPBACK
 
 
-def _differences(nodes: dict[int, Launch]) -> dict[str, dict[int, Any]]:
-    """Flags that the nodes do not share, with the value of each."""
-    found = {}
+Node = tuple[int, str | None]
+"""A source, and the node that a wrapper names in it."""
+
+
+def nodes_of(case: Case) -> dict[Node, tuple[Event, Launch]]:
+    """The dump and launch of each node; empty where prefill and decode run apart."""
+    found: dict[Node, tuple[Event, Launch]] = {}
+    for event in case.run.of("server_args_dump", "launch_command"):
+        launch = launch_of([event])
+        dumped = event.kind == "server_args_dump"
+        if launch.flags and (dumped or (event.source, event.node) not in found):
+            found[event.source, event.node] = (event, launch)
+    launches = [launch for _, launch in found.values()]
+    parts = {launch.get("disaggregation_mode") for launch in launches}
+    several = any((launch.number("nnodes") or 1) > 1 for launch in launches)
+    return found if several and len(parts) == 1 else {}
+
+
+def _differences(launches: list[Launch]) -> list[str]:
+    """Flags that the nodes do not share."""
+    found = []
     for name in _SAME:
-        values = {source: launch.get(name) for source, launch in nodes.items()}
-        if len({repr(value) for value in values.values()}) > 1 and None not in values.values():
-            found[name] = values
+        values = [launch.get(name) for launch in launches]
+        if len({repr(value) for value in values}) > 1 and None not in values:
+            found.append(name)
     return found
 
 
@@ -62,52 +71,46 @@ def _differences(nodes: dict[int, Launch]) -> dict[str, dict[int, Any]]:
 )
 def nodes_disagree(case: Case) -> Iterator[Finding | Skip]:
     """The dumps of the nodes, side by side."""
-    nodes = _nodes(case)
-    if len(nodes) < 2 or case.run.ready is not None:
+    nodes = nodes_of(case)
+    if len(nodes) < 2:
         return
-    different = _differences(nodes)
-    twice = _repeated_rank(nodes)
+    launches = [launch for _, launch in nodes.values()]
+    different = _differences(launches)
     meeting = [name for name in different if name in _MEETING]
-    if not (meeting or twice is not None):
+    twice = _repeated_rank(launches)
+    served = case.run.ready is not None and "nnodes" not in meeting
+    if served or not (meeting or twice is not None):
         return
     name = meeting[0] if meeting else "node_rank"
-    values = different.get(name) or {source: launch.get(name) for source, launch in nodes.items()}
-    dumps = [_dump_of(case, source) for source in nodes]
-    event = next((dump for dump in reversed(dumps) if dump is not None), None)
-    if event is None:
-        return
-    listed = ", ".join(f"{values[source]} ({case.path(source)})" for source in nodes)
+    dumps = [dump for dump, _ in nodes.values()]
+    values = {_named(case, node): launch.get(name) for node, (_, launch) in nodes.items()}
+    listed = ", ".join(f"{value} ({where})" for where, value in values.items())
+    also = f" Also different: {', '.join(meeting[1:])}." if meeting[1:] else ""
     yield case.finding(
         "nodes-disagree",
         "rendezvous_config",
-        event,
+        dumps[-1],
         title=f"The nodes do not agree on {name}: {listed}",
-        explanation=_why(name)
-        + (f" Also different: {', '.join(meeting[1:])}." if meeting[1:] else ""),
+        explanation=_why(name) + also,
         evidence=case.evidence(*dumps),
-        remedies=_agree(nodes, name, twice),
+        remedies=_agree(launches, name, twice),
         rank=None,
         phase="init",
-        known_at=case.known(event),
+        known_at=case.known(dumps[-1]),
         weight=FAILURE + 5,
-        facts={
-            "flag": name,
-            "values": {case.path(s): values[s] for s in nodes},
-            "outcome": _end(case),
-        },
+        facts={"flag": name, "values": values, "outcome": _end(case)},
         playbook="rendezvous",
     )
 
 
-def _repeated_rank(nodes: dict[int, Launch]) -> int | None:
+def _named(case: Case, node: Node) -> str:
+    return node[1] or case.path(node[0])
+
+
+def _repeated_rank(launches: list[Launch]) -> int | None:
     """A node rank that two nodes were given."""
-    ranks = [int(launch.number("node_rank") or 0) for launch in nodes.values()]
+    ranks = [int(launch.number("node_rank") or 0) for launch in launches]
     return next((rank for rank in ranks if ranks.count(rank) > 1), None)
-
-
-def _dump_of(case: Case, source: int) -> Event | None:
-    kinds = ("server_args_dump", "launch_command")
-    return next((e for e in case.run.of(*kinds) if e.source == source), None)
 
 
 def _end(case: Case) -> str:
@@ -128,122 +131,20 @@ def _why(name: str) -> str:
     )
 
 
-def _agree(nodes: dict[int, Launch], name: str, twice: int | None) -> list[Remedy]:
+def _agree(launches: list[Launch], name: str, twice: int | None) -> list[Remedy]:
     """The head node's value for everyone; a free rank where one was given twice."""
-    sources = list(nodes)
-    head = next((s for s in sources if nodes[s].number("node_rank") in (0, None)), sources[0])
-    other = next(s for s in sources if s != head)
+    head = next((one for one in launches if one.number("node_rank") in (0, None)), launches[0])
+    other = next(one for one in launches if one is not head)
     if name == "node_rank":
-        taken = {int(launch.number("node_rank") or 0) for launch in nodes.values()}
-        free = next(rank for rank in range(len(nodes) + 1) if rank not in taken)
-        return kept(
-            flag(nodes[other], name, free, f"rank {twice} was given twice", direction="set")
-        )
-    value = nodes[head].get(name)
-    return kept(flag(nodes[other], name, value, "the same on every node", direction="set"))
-
-
-_UNMET = re.compile(
-    r"waiting for clients\. (?P<joined>\d+)/(?P<all>\d+) clients joined"
-    r"|client socket has timed out after \d+ ?ms while trying to connect to"
-    r" \((?P<host>[^,()]+), (?P<port>\d+)\)"
-    r"|client socket has failed to connect to any network address of"
-    r" \((?P<host2>[^,()]+), (?P<port2>\d+)\)"
-    r"|network addresses of \((?P<host3>[^,()]+), (?P<port3>\d+)\) cannot be retrieved"
-    r"|store->get\('0'\) got error: (?:wait timeout|Socket Timeout)"
-    r"|wait timeout after \d+ms, keys: "
-)
-
-
-@rule(
-    "peers-missing",
-    class_="rendezvous_config",
-    summary="A node waited for the others at the rendezvous until it gave up",
-    needs="the time-out of the store or of a connection to it",
-    playbook="rendezvous",
-)
-def peers_missing(case: Case) -> Iterator[Finding | Skip]:
-    """The store's own words say who did not come, or where nobody answered."""
-    failed = {id(failure.event): failure for failure in case.run.failures}
-    lines = list(said(case, _UNMET))
-    told = next((line for line in lines if id(line.event) in failed), None)
-    if told is None or case.run.ready is not None:
-        return
-    failure = failed[id(told.event)]
-    launch = case.run.launch_of(told.event.source)
-    address = _address(told) or str(launch.get("dist_init_addr") or "")
-    if flag_number(case.run, told.event.source, "nnodes") == 1 and not address:
-        return
-    yield case.finding(
-        "peers-missing",
-        "rendezvous_config",
-        told.event,
-        title=_unmet_title(told, address),
-        explanation=_unmet_why(case, told, launch, address),
-        evidence=[*_flags_shown(case, told.event), *case.failure_evidence(failure)],
-        remedies=_unmet_remedies(case, told, launch, address),
-        not_helpful=["memory flags: nothing was allocated yet"],
-        rank=failure.rank,
-        phase="init",
-        weight=CONSEQUENCE + 4,
-        confidence="medium",
-        facts={"address": address or None, "joined": told.match["joined"]},
-        playbook="rendezvous",
-    )
-
-
-def _address(told: Said) -> str | None:
-    match = told.match
-    for host, port in (("host", "port"), ("host2", "port2"), ("host3", "port3")):
-        if match[host]:
-            return f"{match[host]}:{match[port]}"
-    return None
-
-
-def _flags_shown(case: Case, event: Event) -> list[Evidence]:
-    return case.evidence(_dump_of(case, event.source))
-
-
-def _unmet_title(told: Said, address: str) -> str:
-    if told.match["joined"]:
-        return (
-            f"Only {told.match['joined']} of {told.match['all']} processes came to the rendezvous"
-        )
-    return f"Nobody answered at the rendezvous{f' {address}' if address else ''}"
-
-
-def _unmet_why(case: Case, told: Said, launch: Launch, address: str) -> str:
-    host = address.rsplit(":", 1)[0]
-    nodes, rank = launch.get("nnodes"), launch.get("node_rank")
-    text = f"This node was started as node_rank {rank} of nnodes {nodes}. " if nodes else ""
-    if host in _PLACEHOLDERS:
-        return text + (
-            f"It waits at {address}, which every host takes for itself: the nodes can only meet at "
-            "an address of the head node that all of them reach."
-        )
-    if told.match["host3"]:
-        return text + f"The name {host} has no address here."
-    return text + (
-        "Every node must be started, with the same nnodes, sizes and dist_init_addr and a "
-        "node_rank of its own; the head's port must be open. Compare the launch lines of all nodes."
-    )
-
-
-def _unmet_remedies(case: Case, told: Said, launch: Launch, address: str) -> list[Remedy]:
-    meet = flag(
-        launch,
-        "dist_init_addr",
-        "<head node's address:port>",
-        "one address of the head node that every node reaches, the same on all of them",
-        direction="set",
-    )
-    return kept(
-        meet,
-        action(
-            "start_all_nodes",
-            "each of the nnodes needs a launch with its own node_rank, within the time-out",
-        ),
-    )
+        taken = {int(launch.number("node_rank") or 0) for launch in launches}
+        free = next(rank for rank in range(len(launches) + 1) if rank not in taken)
+        return kept(flag(other, name, free, f"rank {twice} was given twice", direction="set"))
+    if name == "nnodes":
+        most = max(int(launch.number("nnodes") or 1) for launch in launches)
+        wrong = next(one for one in launches if one.number("nnodes") != most)
+        return kept(flag(wrong, name, most, "the same on every node", direction="set"))
+    value = head.get(name)
+    return kept(flag(other, name, value, "the same on every node", direction="set"))
 
 
 @rule(
@@ -257,10 +158,9 @@ def _unmet_remedies(case: Case, told: Said, launch: Launch, address: str) -> lis
 )
 def loopback_rendezvous(case: Case) -> Iterator[Finding | Skip]:
     """Visible before any rank starts."""
-    for source, launch in _nodes(case).items():
+    for event, launch in nodes_of(case).values():
         address = str(launch.get("dist_init_addr") or "")
-        event = _dump_of(case, source)
-        if event is None or address.rsplit(":", 1)[0].strip("[]") not in _PLACEHOLDERS:
+        if (launch.number("nnodes") or 1) < 2 or not is_loopback(address):
             continue
         yield case.finding(
             "loopback-rendezvous",
