@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.text import Text
+from rich.theme import Theme
 
 from forensics.views.json import dumps
 from forensics.views.terminal.page import Page
@@ -17,6 +19,11 @@ from forensics.views.terminal.words import SEVERITY_STYLE
 if TYPE_CHECKING:
     from forensics.rules import Rule
 
+MAX_WIDTH = 100
+"""Text is not set wider than this, however wide the terminal."""
+
+_MARKER = re.compile(r" *(?:[-*]|\d+\.) +")
+_CODE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 
 
@@ -54,9 +61,58 @@ def rules_json(rules: Sequence[Rule]) -> str:
 
 
 def show_playbook(playbook: str, console: Console) -> None:
-    """A playbook: set in a terminal, as it is written elsewhere."""
+    """A playbook: set in a terminal; elsewhere as it is written, with its long lines folded."""
     text = _FRONT_MATTER.sub("", playbook)
-    if console.is_terminal:
-        console.print(Markdown(text, hyperlinks=False), width=min(console.width, 100))
-    else:
-        console.file.write(text if text.endswith("\n") else f"{text}\n")
+    if not console.is_terminal:
+        console.file.write(_refolded(text.rstrip("\n"), console.width) + "\n")
+        return
+    with console.use_theme(_THEME):
+        console.print(_Playbook(text, hyperlinks=False), width=min(console.width, MAX_WIDTH))
+
+
+class _Title(Heading):
+    """A heading at the left, as everything else that this program prints."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Playbook(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Title,
+    }
+
+
+_THEME = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.item.number": "none"})
+
+
+def _refolded(text: str, width: int) -> str:
+    """Markdown with its paragraphs and items folded anew; code stays as it is."""
+    parts = _CODE.split(text)
+    parts[::2] = [
+        "\n".join(_folded(line, width) for line in _unfolded(part)) for part in parts[::2]
+    ]
+    return "".join(parts)
+
+
+def _unfolded(text: str) -> list[str]:
+    """Paragraphs and items, each on one line; blank lines stay."""
+    whole: list[str] = []
+    for line in text.split("\n"):
+        goes_on = whole and whole[-1] and line.strip() and not whole[-1].startswith("#")
+        if goes_on and not _MARKER.match(line):
+            whole[-1] += f" {line.strip()}"
+        else:
+            whole.append(line)
+    return whole
+
+
+def _folded(line: str, width: int) -> str:
+    """A line of markdown in several: their continuation belongs to the same paragraph or item."""
+    marker = _MARKER.match(line)
+    hang = " " * (len(marker[0]) if marker else 0)
+    return textwrap.fill(
+        line, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
+    )
