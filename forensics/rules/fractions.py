@@ -193,17 +193,6 @@ def tokens_of(ledgers: list[Ledger], size_gib: float) -> int | None:
     return int(size_gib * 2**30 / max(cells)) if cells else None
 
 
-def missing_of(case: Case, failure: Failure, least_gib: float = 0.0) -> float:
-    """What a refused request lacked: it less what was free, and no less than a given size.
-
-    Free memory of the failing process's rank is the allocator's figure; a request that was refused
-    only because of fragments counts in full.
-    """
-    del case
-    oom = failure.oom
-    return max(oom.requested_gib if oom else 0.0, least_gib)
-
-
 def weights_share(case: Case, failure: Failure) -> float | None:
     """What share of the memory free at first the weights of the failing rank take."""
     ledger = ledger_of(case, failure) or next(iter(case.run.ledgers()), None)

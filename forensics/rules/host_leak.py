@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from forensics.events import Event
-from forensics.findings import Finding
+from forensics.findings import Finding, Remedy
 from forensics.remedies import action, flag, kept
 from forensics.rules.base import DEGRADED, QUIET_CAUSE, Skip, rule
 from forensics.rules.case import Case
@@ -82,15 +82,6 @@ def host_memory_leak(case: Case) -> Iterator[Finding | Skip]:
     sizes, hours = growth.sizes_gib, growth.hours
     rate = f", {(sizes[-1] - sizes[0]) / hours:.1f} an hour" if hours else ""
     event = kill if kill is not None else growth.events[_POINTS - 1]
-    radix = None
-    if case.run.launch.get("disable_radix_cache") is not True:
-        radix = flag(
-            case.run.launch,
-            "disable_radix_cache",
-            True,
-            "tells whether the prefix cache's bookkeeping is what grows",
-            cost="no reuse of prefixes",
-        )
     yield case.finding(
         "host-memory-leak",
         "host_memory_leak",
@@ -101,11 +92,7 @@ def host_memory_leak(case: Case) -> Iterator[Finding | Skip]:
         explanation=f"{len(sizes)} readings rise steadily{rate}; GPU memory and KV usage do not "
         "follow. A higher limit only delays the end.",
         evidence=case.evidence(growth.events[0], growth.events[-1], kill),
-        remedies=kept(
-            action("upgrade_sglang", "such leaks are mended from release to release"),
-            action("scheduled_restart", "keeps it below the limit until then"),
-            radix,
-        ),
+        remedies=_remedies(case),
         not_helpful=[
             "mem_fraction_static or a smaller chunk: they are about GPU memory",
             "a higher container limit: the growth goes on",
@@ -121,4 +108,21 @@ def host_memory_leak(case: Case) -> Iterator[Finding | Skip]:
             "outcome": "failed" if kill else "degraded",
         },
         playbook="host-memory-leak",
+    )
+
+
+def _remedies(case: Case) -> list[Remedy]:
+    radix = None
+    if case.run.launch.get("disable_radix_cache") is not True:
+        radix = flag(
+            case.run.launch,
+            "disable_radix_cache",
+            True,
+            "tells whether the prefix cache's bookkeeping is what grows",
+            cost="no reuse of prefixes",
+        )
+    return kept(
+        action("upgrade_sglang", "such leaks are mended from release to release"),
+        action("scheduled_restart", "keeps it below the limit until then"),
+        radix,
     )

@@ -217,23 +217,6 @@ def _small(
     idle = not typed and tokens < _TINY * context and end > max(4 * pool, 8.0)
     root = idle and refused is not None
     why = "max_total_tokens limits it" if typed else f"{end:.1f} GiB are free after start-up"
-    limit = None
-    if typed:
-        limit = flag(
-            case.run.launch,
-            "max_total_tokens",
-            None,
-            "the pool is capped by it",
-            direction="remove",
-        )
-    shorter = flag(
-        case.run.launch,
-        "context_length",
-        tokens,
-        "requests longer than the pool cannot be served anyway",
-        direction="decrease",
-        basis="computed",
-    )
     return case.finding(
         "kv-pool-under-context",
         "kv_pool_undersized",
@@ -243,7 +226,7 @@ def _small(
         title=f"The KV pool holds {tokens:,} tokens, fewer than one request of {context:,}",
         explanation=f"A request longer than the pool cannot be served; {why}.",
         evidence=case.evidence(event, refused),
-        remedies=kept(limit, grow_pool(case), None if root else shorter),
+        remedies=_larger_or_shorter(case, tokens, typed, root),
         rank=event.rank,
         phase="kv_pool",
         known_at=case.known(event),
@@ -251,3 +234,20 @@ def _small(
         facts={"kv_tokens": tokens, "context_len": context, "came_true": refused is not None},
         playbook="kv-pool-undersized",
     )
+
+
+def _larger_or_shorter(case: Case, tokens: int, typed: bool, root: bool) -> list[Remedy]:
+    launch, limit, shorter = case.run.launch, None, None
+    if typed:
+        why = "the pool is capped by it"
+        limit = flag(launch, "max_total_tokens", None, why, direction="remove")
+    if not root:
+        shorter = flag(
+            launch,
+            "context_length",
+            tokens,
+            "requests longer than the pool cannot be served anyway",
+            direction="decrease",
+            basis="computed",
+        )
+    return kept(limit, grow_pool(case), shorter)

@@ -114,11 +114,6 @@ def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
     harmful = storm.harmful(case) and case.run.ready is not None
     first, count = storm.events[0], len(storm.events)
     known = storm.events[min(ceil(case.threshold(_MANY)), count) - 1] if harmful else first
-    fall = (
-        f" Decode throughput fell from {storm.before_tps:.0f} to {storm.after_tps:.0f} token/s."
-        if storm.before_tps is not None and storm.after_tps is not None
-        else ""
-    )
     yield case.finding(
         "kv-retraction",
         "kv_capacity_exhausted",
@@ -129,11 +124,9 @@ def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
         if harmful
         else f"{count} retraction{'s' if count > 1 else ''}: the pool is well used",
         explanation="When a decode step finds no free slot, running requests are put back and "
-        f"prefilled again later.{fall} "
+        f"prefilled again later.{_fall(storm)} "
         + (
-            "Long requests lose much work each time."
-            if harmful
-            else "Now and then this is normal and nothing to act on."
+            "Long requests lose much work each time." if harmful else "Now and then this is normal."
         ),
         evidence=case.evidence(*storm.events[:4]),
         remedies=_remedies(case) if harmful else [],
@@ -149,6 +142,12 @@ def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
             "tps_after": storm.after_tps,
         },
     )
+
+
+def _fall(storm: Storm) -> str:
+    if storm.before_tps is None or storm.after_tps is None:
+        return ""
+    return f" Decode throughput went from {storm.before_tps:.0f} to {storm.after_tps:.0f} token/s."
 
 
 def fewer_requests(case: Case) -> Remedy | None:

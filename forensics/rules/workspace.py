@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.events import Event, Raised
-from forensics.findings import Finding
+from forensics.findings import Finding, Remedy
 from forensics.incident import Failure
 from forensics.remedies import env, flag, kept
 from forensics.rules.base import FAILURE, Skip, rule
@@ -33,7 +33,6 @@ def workspace_overflow(case: Case) -> Iterator[Finding | Skip]:
     asked = int(size) if isinstance(size, int | float) else 0
     text = case.run.launch.env.get(_VARIABLE, "")
     now = int(text) if text.isdigit() else _DEFAULT
-    wanted = max(_LEAST, 1 << (now + asked - 1).bit_length())
     name = str(said.fields.get("buffer") or "a buffer")
     yield case.finding(
         "workspace-overflow",
@@ -44,32 +43,35 @@ def workspace_overflow(case: Case) -> Iterator[Finding | Skip]:
         f"({now / 2**20:.0f} MiB), which other buffers share. It reads like out of memory, but "
         "GPU memory is not short: no fraction changes the workspace.",
         evidence=case.failure_evidence(failure),
-        remedies=kept(
-            env(
-                _VARIABLE,
-                "increase",
-                f"{now / 2**20:.0f} MiB shared with a buffer of {asked / 2**20:.1f} MiB",
-                now=now,
-                to=wanted,
-                basis="computed",
-                cost=f"{(wanted - now) / 2**30:.1f} GiB of GPU memory outside the pool",
-            ),
-            flag(
-                case.run.launch,
-                "attention_backend",
-                "triton",
-                "another backend has no such workspace",
-                direction="set",
-                cost="speed may differ",
-            ),
-            chunk(case, failure),
-        ),
+        remedies=_remedies(case, failure, now, asked),
         not_helpful=["mem_fraction_static, in either direction: the workspace has a fixed size"],
         rank=failure.rank,
         phase=failure.phase,
         weight=FAILURE,
         facts={"buffer": name, "bytes": asked, "workspace_bytes": now, "outcome": "failed"},
     )
+
+
+def _remedies(case: Case, failure: Failure, now: int, asked: int) -> list[Remedy]:
+    wanted = max(_LEAST, 1 << (now + asked - 1).bit_length())
+    larger = env(
+        _VARIABLE,
+        "increase",
+        f"{now / 2**20:.0f} MiB shared with a buffer of {asked / 2**20:.1f} MiB",
+        now=now,
+        to=wanted,
+        basis="computed",
+        cost=f"{(wanted - now) / 2**30:.1f} GiB of GPU memory outside the pool",
+    )
+    other = flag(
+        case.run.launch,
+        "attention_backend",
+        "triton",
+        "another backend has no such workspace",
+        direction="set",
+        cost="speed may differ",
+    )
+    return kept(larger, other, chunk(case, failure))
 
 
 def _overflow(case: Case) -> tuple[Failure, Raised | Event] | None:
