@@ -14,6 +14,18 @@ from forensics.remedies import action, kept, package
 from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
 
+_REPLACED = {
+    "--enable-ep-moe": "--ep-size",
+    "--enable-deepep-moe": "--moe-a2a-backend",
+    "--enable-flashinfer-cutlass-moe": "--moe-runner-backend",
+    "--enable-flashinfer-trtllm-moe": "--moe-runner-backend",
+    "--enable-flashinfer-mxfp4-moe": "--moe-runner-backend",
+    "--enable-triton-kernel-moe": "--moe-runner-backend",
+    "--enable-flashinfer-mla": "--attention-backend",
+    "--speculative-draft": "--speculative-draft-model-path",
+}
+"""Flags that gave way to a value of another one (release notes, declared flags)."""
+
 _KINDS = ("unrecognized_arguments", "ambiguous_option", "argument_error")
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _CHOICES = re.compile(r"invalid choice: '?(?P<given>[^'\s]+)'? \(choose from (?P<choices>[^)]*)\)")
@@ -104,6 +116,8 @@ def _where(flag: str, launch: Launch) -> tuple[str, list[Remedy]]:
 
 def _successor(flag: str, release: Release) -> str | None:
     """The flag of a release that does what another one's did, or is spelled almost alike."""
+    if (replaced := _REPLACED.get(flag)) and release.field_for_flag(replaced):
+        return replaced
     own = flag.lstrip("-").replace("-", "_")
     for name in names_of(own):
         if name != own and release.has(name):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from forensics.events import PHASES, Event
 from forensics.incident import Failure
+from forensics.incident.processes import tag_of_dead
 from forensics.rules.case import Case
 from forensics.timeline.runs import PHASE_OF
 
@@ -20,6 +21,8 @@ _TAIL_LINES = 25
 """How far a failure's message may go on after its traceback, as lines without a head."""
 _HEAD_LINES = 15
 """How far before a traceback a compiler's words may stand, as lines without a head."""
+_OBITUARY_LINES = 400
+"""How far after a process's last words (a C++ and a Python stack) the launcher reports it."""
 _LONGEST = 2000
 
 _NOT_OURS = frozenset(
@@ -77,10 +80,20 @@ def _found(case: Case) -> list[Complaint]:
         if event.kind in _NOT_OURS or not _COMPLAINS.search(event.text[:_LONGEST]):
             continue
         failure = _telling(case, event)
+        if event.rank is None and event.kind in _LAST_WORDS:
+            event.rank = _rank_of_dead(case, event)
         if failure is None and not _last_words(event) and (explained or _outlived(case, event)):
             continue
         found.append(Complaint(event, failure))
     return found
+
+
+def _rank_of_dead(case: Case, event: Event) -> str | None:
+    """The rank of a process that the launcher reports dead after its last words."""
+    for later in case.run.of("subprocess_crashed", "scheduler_dead", "scheduler_died"):
+        if later.source == event.source and 0 < later.line - event.line <= _OBITUARY_LINES:
+            return tag_of_dead(case.run, event.source, later.fields)
+    return None
 
 
 def _last_words(event: Event) -> bool:

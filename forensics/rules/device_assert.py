@@ -43,6 +43,7 @@ def device_assert(case: Case) -> Iterator[Finding | Skip]:
         not_helpful=["memory flags: nothing ran out"],
         rank=failure.rank if failure else event.rank,
         phase=failure.phase if failure else event.phase,
+        known_at=case.known(failure.event, failure.event.end_line) if failure else None,
         confidence="medium",
         weight=FAILURE - 2,
         facts={"assertion": said},

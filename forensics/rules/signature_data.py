@@ -75,7 +75,7 @@ class Signature(Data):
     frames: str | None = None
     """Regular expression on a frame, as `path/file.py:function`."""
     inner: str | None = None
-    """The same on the three innermost frames."""
+    """The same on the three innermost frames, and on the code of the last."""
     phases: list[str] = Field(default_factory=list)
     flags: dict[str, str] = Field(default_factory=dict)
     """Flags of the launch that must match: field to regular expression (`.` for "is set")."""

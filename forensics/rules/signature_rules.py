@@ -111,7 +111,7 @@ class SignatureRule:
             return None
         chain = failure.traceback.chain if failure.traceback else []
         for raised in chain:
-            if mine.inner and not _stands_in(mine.inner, raised.frames[-3:]):
+            if mine.inner and not _stands_in(mine.inner, raised.frames[-3:], code=True):
                 continue
             if (words := self._raised(raised)) is not None:
                 return words
@@ -197,7 +197,9 @@ def _owner(hit: _Hit) -> Event:
 
 
 def explains(case: Case, failure: Failure) -> bool:
-    """Whether a signature of a root cause reads this failure."""
+    """Whether a signature of a root cause, or a rule that noted so, reads this failure."""
+    if failure.line in case.memo.get("explained", ()):
+        return True
     ours = {check.signature.id for check in _CHECKS if check.signature.role == "root_cause"}
     hits = _best_hits(case)
     return any(_owner(hit) is failure.event for name, hit in hits.items() if name in ours)
@@ -207,8 +209,12 @@ def _frames(failure: Failure) -> list[Frame]:
     return failure.traceback.frames if failure.traceback else []
 
 
-def _stands_in(pattern: str, frames: list[Frame]) -> bool:
-    return any(_search(pattern, f"{frame.file}:{frame.function}") for frame in frames)
+def _stands_in(pattern: str, frames: list[Frame], *, code: bool = False) -> bool:
+    """Whether a pattern finds a frame, or with `code` the call of the innermost one."""
+    places = [f"{frame.file}:{frame.function}" for frame in frames]
+    if code and frames:
+        places.append(frames[-1].code)
+    return any(_search(pattern, place) for place in places)
 
 
 _CHECKS = [SignatureRule(signature) for signature in load_signatures()]

@@ -36,7 +36,9 @@ def tp_split(case: Case) -> Iterator[Finding | Skip]:
             block, even = _BLOCK.search(raised.message), _DIVIDES.search(raised.message)
             asserted = raised.name == "AssertionError" and bool(_ASSERTED.search(code))
             if block or (even and failure.phase in ("init", "load")) or asserted:
-                yield _finding(case, failure, raised.message or code, block, even)
+                case.memo.setdefault("explained", set()).add(failure.line)
+                said = raised.message or raised.frames[-1].code
+                yield _finding(case, failure, said, block, even)
                 return
 
 
