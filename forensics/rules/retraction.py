@@ -112,8 +112,11 @@ def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
         return
     rank, storm = max(storms, key=lambda item: item[1].worst)
     harmful = storm.harmful(case) and case.run.ready is not None
-    first, count = storm.events[0], len(storm.events)
-    known = storm.events[min(ceil(case.threshold(_MANY)), count) - 1] if harmful else first
+    # Of very many only the first and the last ones are kept as events; all are counted.
+    first, count = storm.events[0], max(len(storm.events), case.run.counts["retract"])
+    known = (
+        storm.events[min(ceil(case.threshold(_MANY)), len(storm.events)) - 1] if harmful else first
+    )
     yield case.finding(
         "kv-retraction",
         "kv_capacity_exhausted",

@@ -34,7 +34,7 @@ BUCKETS: dict[str, pl.DataType] = {
 }
 """Columns of serving rows.
 
-`lane` is `decode`, `prefill`, `access` or `health`; `line` the first line summed up, `n` how many.
+`lane` is `decode`, `prefill`, `access`, `health` or `retract` (`running`: requests put back); `line` the first line summed up, `n` how many.
 `running`, `queue`, `usage` (largest of the pools' usages, 0 to 1) and `new_tokens_max` are maxima,
 `running_min` and `tps_min` minima, `tps` and `accept_len` means, `new_tokens` and `graph_off`
 (lines that ran without CUDA graph) sums.
@@ -120,8 +120,16 @@ def from_events(events: Iterable[Event]) -> pl.DataFrame:
             "line": event.line,
             "n": 1,
         }
-        rows.append(row | (_access(event) if event.kind == "http_access" else _batch(event)))
+        rows.append(row | _lane(event))
     return pl.DataFrame(rows, schema=BUCKETS)
+
+
+def _lane(event: Event) -> dict[str, object]:
+    if event.kind == "http_access":
+        return _access(event)
+    if event.kind in ("decode_batch", "prefill_batch"):
+        return _batch(event)
+    return {"lane": "retract", "running": event.fields.get("retracted_reqs")}
 
 
 def _access(event: Event) -> dict[str, object]:
