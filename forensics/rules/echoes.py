@@ -54,6 +54,9 @@ _ECHO_TEXT = re.compile(
     r"|actor died unexpectedly|Watchdog caught collective|c10::DistBackendError"
 )
 
+_WAITED = frozenset({"transfer_failed", "prefill_dead"})
+"""What prefill and decode say when the other side has failed."""
+
 _WORDS = {
     "collective_timeout": "timed out in a collective",
     "gloo_peer_closed": "lost a connection",
@@ -122,7 +125,9 @@ def _later(case: Case, root: Finding) -> list[Event]:
     """Failures and echo records other than the root's own."""
     own = {(e.source, e.line) for e in root.evidence} | {(root.first.source, root.first.line)}
     failed = {id(failure.event) for failure in case.run.failures}
-    told = ECHO_KINDS - {"process_name_line", "collective_state"}
+    told = (ECHO_KINDS | _WAITED) - {"process_name_line", "collective_state"}
+    if root.class_ == "pd_transfer":
+        told -= _WAITED
     return [
         event
         for event in case.run.events

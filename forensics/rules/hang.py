@@ -28,7 +28,9 @@ def collective_hang(case: Case) -> Iterator[Finding | Skip]:
         return
     first = found.waiters[0].event
     failed = primary(case.run.failures)
-    if failed is not None and _before(case, failed.event, first):
+    ended = [failed.event] if failed is not None else []
+    ended += case.run.of("subprocess_crashed", "child_exit", "scheduler_died", "scheduler_dead")
+    if any(_before(case, event, first) for event in ended):
         return  # the others waited for a rank that had failed: its own rule speaks
     waited = {w.event.rank for w in found.waiters}
     for busy in busy_before(case, first, but=waited):

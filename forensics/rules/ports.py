@@ -143,6 +143,11 @@ def _remedies(case: Case, found: _Refused, race: bool) -> list[Remedy]:
             action("stop_other_server", "the server that holds the port, if it is a leftover"),
             flag(launch, "port", "<free port>", "a port that nobody listens on", direction="set"),
         )
+    if found.owner == "messages":
+        return kept(
+            action("retry_start", "the race is rarely lost twice") if race else None,
+            flag(launch, "port", "<free port>", "the others are counted from it", direction="set"),
+        )
     if found.owner == "bootstrap":
         return kept(
             flag(

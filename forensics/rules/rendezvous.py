@@ -68,6 +68,7 @@ def _differences(launches: list[Launch]) -> list[str]:
     class_="rendezvous_config",
     summary="The nodes of one launch were given different parameters",
     needs="the launches of two or more nodes",
+    playbook="rendezvous",
 )
 def nodes_disagree(case: Case) -> Iterator[Finding | Skip]:
     """The dumps of the nodes, side by side."""
