@@ -34,7 +34,8 @@ BUCKETS: dict[str, pl.DataType] = {
 }
 """Columns of serving rows.
 
-`lane` is `decode`, `prefill`, `access`, `health` or `retract` (`running`: requests put back); `line` the first line summed up, `n` how many.
+`lane` is `decode`, `prefill`, `access`, `health` or `retract` (there `running` is how many
+requests were put back); `line` is the first line summed up, `n` how many.
 `running`, `queue`, `usage` (largest of the pools' usages, 0 to 1) and `new_tokens_max` are maxima,
 `running_min` and `tps_min` minima, `tps` and `accept_len` means, `new_tokens` and `graph_off`
 (lines that ran without CUDA graph) sums.
