@@ -76,6 +76,14 @@ def storm_of(case: Case, rank: str | None, events: Sequence[Event]) -> Storm:
     return Storm(list(events), worst, before, after)
 
 
+def _storms(case: Case) -> list[tuple[str | None, Storm]]:
+    """The retractions of each rank that has any."""
+    by_rank: dict[tuple[int, str | None], list[Event]] = {}
+    for event in case.run.of("retract"):
+        by_rank.setdefault((event.source, event.rank), []).append(event)
+    return [(rank, storm_of(case, rank, events)) for (_, rank), events in by_rank.items()]
+
+
 def _throughput(case: Case, rank: str | None, first: Event) -> tuple[float | None, float | None]:
     rows = case.run.serving
     if rows is None or not rows.height:
@@ -104,10 +112,7 @@ def _throughput(case: Case, rank: str | None, first: Event) -> tuple[float | Non
 )
 def kv_retraction(case: Case) -> Iterator[Finding | Skip]:
     """Requests are put back and prefilled again: a storm when it happens again and again."""
-    by_rank: dict[tuple[int, str | None], list[Event]] = {}
-    for event in case.run.of("retract"):
-        by_rank.setdefault((event.source, event.rank), []).append(event)
-    storms = [(rank, storm_of(case, rank, events)) for (_, rank), events in by_rank.items()]
+    storms = _storms(case)
     if not storms:
         return
     rank, storm = max(storms, key=lambda item: item[1].worst)
