@@ -11,6 +11,7 @@ import typer
 
 from forensics.cli.options import AsColor, Color, Debug, LiveFormat, ModelConfig
 from forensics.cli.program import NOT_A_LOG, app, guarded
+from forensics.cli.site import site
 from forensics.cli.telling import hook, run_view, sinks, watch_view
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ OnFinding = Annotated[
 @app.command()
 @guarded
 def watch(
+    context: typer.Context,
     logs: Annotated[
         list[str], typer.Argument(metavar="LOG...", help="Growing logs; - reads a pipe.")
     ],
@@ -89,15 +91,15 @@ def watch(
     from forensics.live.processes import WriterVigil
     from forensics.live.session import Session
     from forensics.live.watch import Goal, Watch
-    from forensics.rules import Settings
     from forensics.views.live.screen import Screen
 
     for path in logs:
         if os.path.isdir(path):
             raise typer.BadParameter(f"{path} is a folder: name the log that is being written")
     goal = Goal(until.value, _severity(fail_on), timeout, None, ignore_past)
-    session = Session(logs, Settings(model_config))
-    with hook(on_finding) as hand_over, watch_view(format, quiet, color) as view:
+    settings = site(context)
+    session = Session(logs, settings.for_rules())
+    with hook(on_finding) as hand_over, watch_view(format, quiet, settings["color"]) as view:
 
         def tell(notice: Notice) -> None:
             view.tell(notice)
@@ -118,6 +120,7 @@ def watch(
 @app.command(context_settings={"allow_interspersed_args": False})
 @guarded
 def run(
+    context: typer.Context,
     command: Annotated[
         list[str], typer.Argument(metavar="-- CMD ARG...", help="The launch, word by word.")
     ],
@@ -161,8 +164,8 @@ def run(
     from forensics.live.supervise import Plan, Supervisor
     from forensics.live.surroundings import surroundings_of
     from forensics.live.watch import Goal, Watch
-    from forensics.rules import Settings
 
+    settings = site(context)
     path = str(log or _default_log())
     env = {"PYTHONUNBUFFERED": "1", **os.environ}
     goal = Goal(
@@ -170,9 +173,9 @@ def run(
         fail_on=_severity(stop_on),
         start_timeout_s=timeout,
     )
-    session = Session([path], Settings(model_config), surroundings_of(command, env).add_to)
+    session = Session([path], settings.for_rules(), surroundings_of(command, env).add_to)
     with hook(on_finding) as hand_over:
-        view = run_view(format, quiet, color)
+        view = run_view(format, quiet, settings["color"])
 
         def tell(notice: Notice) -> None:
             view(notice)

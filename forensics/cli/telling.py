@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from forensics.cli.options import Color, LiveFormat
+from forensics.cli.options import LiveFormat
 
 if TYPE_CHECKING:
     from forensics.live.notices import Notice
+    from forensics.views.console import ColorWhen
     from forensics.views.live.lines import LineView
     from forensics.views.live.ndjson import NdjsonView
     from forensics.views.live.screen import Screen
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def watch_view(
-    format: LiveFormat, quiet: bool, color: Color
+    format: LiveFormat, quiet: bool, color: ColorWhen
 ) -> Iterator[NdjsonView | LineView | Screen]:
     """The view of `watch`: a screen on a terminal, else lines."""
     from forensics.views.console import console_for
@@ -31,7 +32,7 @@ def watch_view(
     if format is LiveFormat.ndjson:
         yield NdjsonView(sys.stdout, quiet=quiet)
         return
-    console = console_for(sys.stdout, color.value)
+    console = console_for(sys.stdout, color)
     if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield LineView(console, quiet=quiet)
         return
@@ -39,7 +40,7 @@ def watch_view(
         yield screen
 
 
-def run_view(format: LiveFormat, quiet: bool, color: Color) -> Callable[[Notice], None]:
+def run_view(format: LiveFormat, quiet: bool, color: ColorWhen) -> Callable[[Notice], None]:
     """The view of `run`: events on standard output, or remarks beside the command's own output."""
     from forensics.views.console import console_for
     from forensics.views.live.lines import LineView
@@ -47,7 +48,7 @@ def run_view(format: LiveFormat, quiet: bool, color: Color) -> Callable[[Notice]
 
     if format is LiveFormat.ndjson:
         return NdjsonView(sys.stdout, quiet=quiet).tell
-    console = console_for(sys.stderr, color.value)
+    console = console_for(sys.stderr, color)
     return LineView(console, quiet=quiet, brief=True, lead="forensics: ").tell
 
 
