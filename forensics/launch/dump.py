@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -151,8 +152,12 @@ class _Piece:
     """Position of a token that fits nowhere, at the top level of the call; else None."""
 
 
-def _read(body: str) -> tuple[dict[str, Value], bool]:
-    """Fields by name, and whether the dump was closed with nothing lost."""
+@lru_cache(maxsize=32)
+def _read(body: str) -> tuple[Mapping[str, Value], bool]:
+    """Fields by name, and whether the dump was closed with nothing lost.
+
+    Kept, since an incident that is still growing is built from the same dump again and again.
+    """
     flags: dict[str, Value] = {}
     for attempt in range(MAX_RECOVERIES):
         piece = _read_piece(body)
