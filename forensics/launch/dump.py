@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -125,6 +124,17 @@ def parse_dump(text: str) -> Launch | None:
     The last dump of the text counts. A cut or damaged one gives the fields before the cut, and
     those after a damaged value, and is marked `truncated`.
     """
+    found = _parsed(text)
+    return (
+        None
+        if found is None
+        else replace(found, flags=dict(found.flags), env={}, versions={}, typed=set())
+    )
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> Launch | None:
+    """Kept, since an incident that is still growing is built from the same dump again and again."""
     starts = list(_START.finditer(text))
     if not starts:
         return None
@@ -152,12 +162,8 @@ class _Piece:
     """Position of a token that fits nowhere, at the top level of the call; else None."""
 
 
-@lru_cache(maxsize=32)
-def _read(body: str) -> tuple[Mapping[str, Value], bool]:
-    """Fields by name, and whether the dump was closed with nothing lost.
-
-    Kept, since an incident that is still growing is built from the same dump again and again.
-    """
+def _read(body: str) -> tuple[dict[str, Value], bool]:
+    """Fields by name, and whether the dump was closed with nothing lost."""
     flags: dict[str, Value] = {}
     for attempt in range(MAX_RECOVERIES):
         piece = _read_piece(body)
