@@ -109,6 +109,7 @@ FAMILIES = (
     "split",
     "code_mismatch",
     "relaunch",
+    "sparse_attention",
     "network",
     "addresses",
     "rendezvous",
