@@ -125,11 +125,9 @@ def parse_dump(text: str) -> Launch | None:
     those after a damaged value, and is marked `truncated`.
     """
     found = _parsed(text)
-    return (
-        None
-        if found is None
-        else replace(found, flags=dict(found.flags), env={}, versions={}, typed=set())
-    )
+    if found is None:
+        return None
+    return replace(found, flags=dict(found.flags), env={}, versions={}, typed=set())
 
 
 @lru_cache(maxsize=32)
