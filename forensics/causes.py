@@ -37,7 +37,7 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
             finding.role = "consequence"
             finding.remedies = []
     if root is not None:
-        _settle(run, root)
+        _settle(case, root)
         _lead_times(case, found, root)
         found += [echo] if (echo := of_others(case, root)) is not None else []
     findings = sorted(found, key=_importance)
@@ -164,8 +164,12 @@ def _root(found: Iterable[Finding], run: Run, incident: Incident) -> Finding | N
     return min(candidates, key=place, default=None)
 
 
-def _settle(run: Run, root: Finding) -> None:
+def _settle(case: Case, root: Finding) -> None:
     """The root cause decides the phase, and says of a living server that it is degraded."""
+    run = case.run
+    torn = [f for f in run.failures if f.event.uncertain and _tells_of(case, root, f)]
+    if torn and root.confidence == "high":
+        root.confidence = "medium"  # another rank's lines stand among those of its traceback
     if run.outcome not in _FAILED:
         run.outcome = str(root.facts.get("outcome", "degraded"))
     elif "outcome" in root.facts:
