@@ -47,9 +47,8 @@ def test_whole_log(folder: Path) -> None:
     assert (root.rank, found.run.phase) == (expected["rank"], expected["phase"])
     assert root.first.line == expected["first"]
     assert [m.name for m in root.remedies[:3]] == expected["remedies"]
-    assert not [
-        f.rule for f in found.findings if f.role == "consequence" and f.severity == "critical"
-    ]
+    loud = [f.rule for f in found.findings if (f.role, f.severity) == ("consequence", "critical")]
+    assert loud == expected.get("consequences", [])
 
 
 @pytest.mark.parametrize("folder", OURS, ids=lambda folder: folder.name)
@@ -125,3 +124,18 @@ def test_every_signature_has_a_log_or_a_message() -> None:
     shown |= {json.loads((f / "expected.json").read_text())["rule"] for f in OURS}
     roots = {s.id for s in SIGNATURES if s.role == "root_cause"}
     assert roots - shown == set()
+
+
+def test_what_cured_a_launch_is_said(tmp_path: Path) -> None:
+    failed = (HERE / "tp-split" / "hit.log").read_text()
+    cured = (HERE / "fp4-gemm-nan" / "miss.log").read_text().split("/pytorch/")[0]
+    cured = cured.replace("tp_size=4", "tp_size=4, ep_size=4")
+    path = tmp_path / "log.txt"
+    path.write_text(f"{failed}+ export SGLANG_ENABLE_JIT_DEEPGEMM=0\n{cured}", encoding="utf-8")
+    first, second = analyze([str(path)]).reports
+    assert (first.run.outcome, second.run.outcome) == ("failed", "serving")
+    assert second.root_cause is None
+    (change,) = [f for f in second.findings if f.rule == "changed-launch"]
+    assert change.title.startswith("Fixed by: ")
+    assert "SGLANG_ENABLE_JIT_DEEPGEMM=0" in change.facts["changes"]
+    assert "tp_size 8 to 4" in change.facts["changes"]
