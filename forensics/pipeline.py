@@ -60,6 +60,7 @@ def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incide
         notices: list[str] = []
         for block in ahead(parser, meter.counted(read_blocks(source, notices=notices), facts)):
             builder.add(source.index, parser.feed(block), parser.runs_at())
+            parser.span_s = builder.span_s
         builder.add(source.index, parser.finish(), parser.runs_at())
         take_tally(facts, parser, notices)
         unknown.update(parser.unknown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from forensics.incident.failures import find_failures
 from forensics.incident.launches import launch_of
@@ -15,11 +14,9 @@ from forensics.incident.model import Incident, RankFacts, Run, SourceFacts
 from forensics.incident.outcome import outcome_of
 from forensics.incident.processes import name_processes
 from forensics.incident.retention import Kept, take_rows
+from forensics.incident.rows import RowStore
 from forensics.timeline import Chunk
 from forensics.timeline.clock import NO_DATE
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _UNRANKED_RANK0 = frozenset({"capture_progress", "capture_sizes", "shards_progress"})
 """Lines that rank 0 prints without a tag."""
@@ -33,8 +30,12 @@ class IncidentBuilder:
     skipped: list[str] = field(default_factory=list)
     _kept: dict[tuple[int, int], Kept] = field(default_factory=dict)
     """By source and the source's own run number."""
-    _rows: list[pl.DataFrame] = field(default_factory=list)
-    _height: int = 0
+    _rows: RowStore = field(default_factory=RowStore)
+
+    @property
+    def span_s(self) -> int:
+        """Seconds over which new rows of routine lines may come summed up."""
+        return max(self._rows.span_s, 1)
 
     def add(self, source: int, chunk: Chunk, starts: list[tuple[int, int]]) -> None:
         """Take a chunk of a source; `starts` are first line and number of its runs so far."""
@@ -42,7 +43,8 @@ class IncidentBuilder:
         for event in chunk.events:
             due = self._of(source, event.run).add(event) or due
         for rows in chunk.serving:
-            self._count(source, rows, starts)
+            for run, kind, count in self._rows.add_marked(rows, source, starts):
+                self._of(source, run).counts[kind] += count
         if due:
             self._take_rows()
 
@@ -56,42 +58,16 @@ class IncidentBuilder:
         """A builder that has read the same and goes its own way from here."""
         self._take_rows()
         kept = {key: part.copy() for key, part in self._kept.items()}
-        return IncidentBuilder(self.sources, self.skipped, kept, list(self._rows), self._height)
+        return IncidentBuilder(self.sources, self.skipped, kept, self._rows.copy())
 
     def _of(self, source: int, run: int) -> Kept:
         return self._kept.setdefault((source, run), Kept())
-
-    def _count(self, source: int, rows: pl.DataFrame, starts: list[tuple[int, int]]) -> None:
-        """Take rows of routine lines: their run is the last that began before their line."""
-        import polars as pl
-
-        run: pl.Expr = pl.lit(starts[0][1])
-        for line, number in starts[1:]:
-            run = pl.when(pl.col("line") >= line).then(pl.lit(number)).otherwise(run)
-        marked = rows.with_columns(
-            pl.lit(source, pl.Int32).alias("source"), run.cast(pl.Int32).alias("run")
-        )
-        for own, lane, count in marked.group_by("run", "lane").agg(pl.col("n").sum()).iter_rows():
-            kind = {"decode": "decode_batch", "prefill": "prefill_batch"}.get(lane, "http_access")
-            self._of(source, own).counts[kind] += count
-        self._store(marked)
 
     def _take_rows(self) -> None:
         if events := take_rows(self._kept.values()):
             from forensics.timeline.serving import from_events
 
-            self._store(from_events(events))
-
-    def _store(self, rows: pl.DataFrame) -> None:
-        from forensics.timeline.serving import LIMIT, bounded
-
-        self._rows.append(rows)
-        self._height += rows.height
-        if self._height > 2 * LIMIT:
-            import polars as pl
-
-            merged = bounded(pl.concat(self._rows).sort("source", "line"))
-            self._rows, self._height = [merged], merged.height
+            self._rows.add(from_events(events))
 
     def _matched(self) -> list[list[tuple[int, int]]]:
         return matched({key: span_of(key, kept) for key, kept in self._kept.items()})
@@ -116,21 +92,10 @@ class IncidentBuilder:
         for event in run.of("ready"):
             run.readies.setdefault(event.source, event)
         run.failures = find_failures(run)
-        run.serving = self._serving(group)
+        run.serving = self._rows.of(group)
         _set_memory(run, [source.path for source in self.sources])
         run.outcome, run.phase = outcome_of(run)
         return run
-
-    def _serving(self, group: list[tuple[int, int]]) -> pl.DataFrame | None:
-        if not self._rows:
-            return None
-        import polars as pl
-
-        wanted = pl.any_horizontal(
-            [(pl.col("source") == source) & (pl.col("run") == run) for source, run in group]
-        )
-        rows = pl.concat(self._rows).filter(wanted)
-        return rows.sort("source", "line") if rows.height else None
 
 
 def _set_launches(run: Run) -> None:

@@ -63,6 +63,8 @@ class SourceParser:
         sample_lines: int = SAMPLE_LINES,
     ) -> None:
         self.tally = Tally()
+        self.span_s = 1
+        """Seconds over which rows of routine lines are summed up."""
         self.unknown: Counter[str] = Counter()
         self._source = source
         self._grammar = grammar
@@ -97,7 +99,7 @@ class SourceParser:
         """
         if self._unwrapper is None or not self._worth_lanes(block):
             return block
-        return self._sorter().sort(block.data, block.first_line)
+        return self._sorter().sort(block.data, block.first_line, self.span_s)
 
     def feed(self, block: Block | Sorted) -> Chunk:
         """Take one block of complete lines, as it is or prepared."""

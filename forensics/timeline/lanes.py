@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.grammar import Grammar
-from forensics.timeline.serving import PROBES, aggregate, complete, empty
+from forensics.timeline.serving import PROBES, WANTED, aggregate, complete, empty
 
 LINE, TEXT = pl.col("line"), pl.col("text")
 _TIME = "%Y-%m-%d %H:%M:%S"
@@ -42,8 +42,11 @@ class Lanes:
         self._prefix = prefix
         self._labels = {kind: grammar.kinds[kind].labels for kind in _WORDS}
 
-    def sort(self, data: bytes, first_line: int) -> Sorted:
-        """Sort one block of complete lines, the first of which has this number."""
+    def sort(self, data: bytes, first_line: int, span_s: int = 1) -> Sorted:
+        """Sort one block of complete lines, the first of which has this number.
+
+        Rows of batch lines are summed over spans of `span_s`.
+        """
         frame = pl.read_lines(data, row_index_name="number").with_columns(
             (pl.col("number").cast(pl.Int64) + first_line),
             LINE.str.contains("] Decode batch", literal=True).alias("decode"),
@@ -61,14 +64,16 @@ class Lanes:
             "prefill_batch": hot.filter("prefill").select("number", "line", text.alias("text")),
             "http_access": hot.filter("access").select("number", "line", text.alias("text")),
         }
-        rows, odd = self._read(todo)
+        rows, odd = self._read(todo, span_s)
         lost = sum(part.height for part in odd)
         merged = pl.concat([empty(), *rows])
         # Long strings of polars are views into the block: copied, the block can go.
         merged = merged.with_columns(pl.Series("rank", merged["rank"].to_list(), pl.String))
         return Sorted(_texts([rare, *odd]), merged, hot.height - lost, frame.height)
 
-    def _read(self, todo: dict[str, pl.DataFrame]) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+    def _read(
+        self, todo: dict[str, pl.DataFrame], span_s: int
+    ) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """Rows of every layout found, and the lines that fit none."""
         rows: list[pl.DataFrame] = []
         odd: list[pl.DataFrame] = []
@@ -84,11 +89,14 @@ class Lanes:
             fitting: list[pl.LazyFrame] = []
             for kind, columns in zip(plans, pl.collect_all(list(plans.values())), strict=True):
                 fits = columns["fits"]
-                fitting.append(_summed(kind, columns.filter(fits)))
-                frame = todo[kind].filter(~fits)
-                if frame.height in (0, todo[kind].height):
-                    odd.append(frame)
+                if fits.all():
+                    fitting.append(_summed(kind, columns, span_s))
                     del todo[kind]
+                    continue
+                fitting.append(_summed(kind, columns.filter(fits), span_s))
+                frame = todo[kind].filter(~fits)
+                if frame.height == todo[kind].height:
+                    odd.append(todo.pop(kind))
                 else:
                     todo[kind] = frame
             rows += pl.collect_all(fitting)
@@ -101,11 +109,12 @@ class Lanes:
         return None if layout is None else _batch(frame, layout, _WORDS[kind])
 
 
-def _summed(kind: str, typed: pl.DataFrame) -> pl.LazyFrame:
+def _summed(kind: str, typed: pl.DataFrame, span_s: int) -> pl.LazyFrame:
     if kind != "http_access":
-        return aggregate(typed.lazy(), kind)
+        return aggregate(typed.lazy(), kind, span_s)
     return complete(
         typed.lazy()
+        .with_columns(pl.col("time").dt.truncate(f"{span_s}s"))
         .group_by("time", "lane", maintain_order=True)
         .agg(pl.col("line").min(), pl.len().alias("n"))
     )
@@ -171,6 +180,9 @@ def _batch(frame: pl.DataFrame, layout: _Layout, words: str) -> pl.LazyFrame:
     columns = [_time(head), head.str.slice(20).str.strip_chars(" ").alias("rank")]
     for place, (label, name, terminal) in enumerate(layout.keys, start=first):
         piece = pl.col("pieces").struct.field(f"field_{place}")
+        if name not in WANTED:
+            checks.append(piece.str.starts_with(label))
+            continue
         value, check = _value(piece, label, terminal)
         columns.append(value.alias(name))
         checks.append(check)

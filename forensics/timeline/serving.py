@@ -65,48 +65,46 @@ def complete(rows: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def aggregate(typed: pl.LazyFrame, kind: str) -> pl.LazyFrame:
-    """Rows per second and rank from the typed columns of batch lines (fields of the grammar)."""
+WANTED = frozenset(
+    {*_USAGES, "running_reqs", "queue_reqs", "gen_tps", "input_tps", "new_tokens", "cuda_graph"}
+    | {"accept_len"}
+)
+"""Fields of batch lines that rows are made of; the others need not be read as numbers."""
+
+
+def aggregate(typed: pl.LazyFrame, kind: str, span_s: int = 1) -> pl.LazyFrame:
+    """Rows per span and rank from the typed columns of batch lines (fields of the grammar).
+
+    Only columns that are there are summed: an empty one would cost as much as a full one.
+    """
     names = set(typed.collect_schema().names())
-
-    def column(name: str) -> pl.Expr:
-        return pl.col(name) if name in names else pl.lit(None)
-
     usages = [pl.col(name) for name in _USAGES if name in names]
     rate = "gen_tps" if kind == "decode_batch" else "input_tps"
-    rows = typed.select(
-        "line",
-        "time",
-        "rank",
-        column("running_reqs").cast(pl.Int64).alias("running"),
-        column("queue_reqs").cast(pl.Int64).alias("queue"),
-        (pl.max_horizontal(usages) if usages else pl.lit(None)).cast(pl.Float64).alias("usage"),
-        column(rate).cast(pl.Float64).alias("tps"),
-        column("new_tokens").cast(pl.Int64).alias("new_tokens"),
-        (~column("cuda_graph").cast(pl.Boolean)).cast(pl.Int64).alias("graph_off"),
-        column("accept_len").cast(pl.Float64).alias("accept_len"),
-    )
-    summed = rows.group_by("time", "rank", maintain_order=True).agg(
-        pl.col("line").min(),
-        pl.len().cast(pl.Int64).alias("n"),
-        pl.col("running").max(),
-        pl.col("running").min().alias("running_min"),
-        pl.col("queue").max(),
-        pl.col("usage").max(),
-        pl.col("tps").mean(),
-        pl.col("tps").min().alias("tps_min"),
-        pl.col("new_tokens").sum(),
-        pl.col("new_tokens").max().alias("new_tokens_max"),
-        pl.col("graph_off").sum(),
-        pl.col("accept_len").mean(),
+    wanted = {"line": pl.col("line").min(), "n": pl.len().cast(pl.Int64)}
+    if "running_reqs" in names:
+        wanted["running"] = pl.col("running_reqs").max()
+        wanted["running_min"] = pl.col("running_reqs").min()
+    if "queue_reqs" in names:
+        wanted["queue"] = pl.col("queue_reqs").max()
+    if usages:
+        wanted["usage"] = (usages[0] if len(usages) == 1 else pl.max_horizontal(usages)).max()
+    if rate in names:
+        wanted["tps"], wanted["tps_min"] = pl.col(rate).mean(), pl.col(rate).min()
+    if "new_tokens" in names:
+        wanted["new_tokens"] = pl.col("new_tokens").sum()
+        wanted["new_tokens_max"] = pl.col("new_tokens").max()
+    if "cuda_graph" in names:
+        wanted["graph_off"] = (~pl.col("cuda_graph")).sum()
+    if "accept_len" in names:
+        wanted["accept_len"] = pl.col("accept_len").mean()
+    if span_s > 1:
+        typed = typed.with_columns(pl.col("time").dt.truncate(f"{span_s}s"))
+    summed = typed.group_by("time", "rank", maintain_order=True).agg(
+        expression.alias(name) for name, expression in wanted.items()
     )
     lane = "decode" if kind == "decode_batch" else "prefill"
-    return complete(
-        summed.with_columns(
-            pl.lit(lane).alias("lane"),
-            pl.when(pl.col("rank") == "").then(None).otherwise(pl.col("rank")).alias("rank"),
-        )
-    )
+    rank = pl.when(pl.col("rank") == "").then(None).otherwise(pl.col("rank"))
+    return complete(summed.with_columns(pl.lit(lane).alias("lane"), rank.alias("rank")))
 
 
 def from_events(events: Iterable[Event]) -> pl.DataFrame:
@@ -152,20 +150,24 @@ def _batch(event: Event) -> dict[str, object]:
         "usage": max(usages, default=None),
         "tps": rate,
         "tps_min": rate,
-        "new_tokens": fields.get("new_tokens") or 0,
+        "new_tokens": fields.get("new_tokens"),
         "new_tokens_max": fields.get("new_tokens"),
-        "graph_off": int(graph is False),
+        "graph_off": None if graph is None else int(graph is False),
         "accept_len": event.number("accept_len"),
     }
 
 
-def bounded(rows: pl.DataFrame, limit: int = LIMIT) -> pl.DataFrame:
-    """The rows, summed over longer spans until they are fewer than the limit."""
+def bounded(rows: pl.DataFrame, span_s: int = 0, limit: int = LIMIT) -> tuple[pl.DataFrame, int]:
+    """The rows, summed over longer spans until they are fewer than the limit, and the span.
+
+    `span_s` is the span over which they are summed already; 0 if they are single lines.
+    """
     for span in _SPANS_S:
         if rows.height <= limit:
             break
-        rows = _widen(rows, span)
-    return rows
+        if span > span_s:
+            rows, span_s = _widen(rows, span), span
+    return rows, span_s
 
 
 def _widen(rows: pl.DataFrame, span_s: int) -> pl.DataFrame:
