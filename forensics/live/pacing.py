@@ -82,7 +82,8 @@ class Pacer:
         if self.waiting is Urgency.soon:
             return self._credit_s > 0.0
         every = SERVING_EVERY_S if serving else 20 * self._cost_s
-        return self._credit_s >= self._cost_s and now - self._judged_at >= every
+        affordable = self._credit_s >= min(self._cost_s, _SAVINGS_S)
+        return affordable and now - self._judged_at >= every
 
     def judged(self, now: float, cost_s: float) -> None:
         """Judging ended now and took so long."""

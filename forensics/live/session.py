@@ -10,7 +10,7 @@ from forensics.events import Event
 from forensics.incident import Incident, IncidentBuilder
 from forensics.live.source import LiveSource
 from forensics.pipeline import diagnose
-from forensics.rules import Settings
+from forensics.rules import Settings, registry
 
 Enrich = Callable[[Incident], None]
 """Adds to an incident what is known from elsewhere, before it is judged."""
@@ -31,6 +31,7 @@ class Session:
         self._settings = settings or Settings()
         self._enrich = enrich
         self._builder = IncidentBuilder([source.facts for source in self.sources])
+        registry()  # loads the rules now, not when the first line is to be judged
 
     def feed(self, source: int, data: bytes) -> list[Event]:
         """Take bytes of a source; returns the events that begin in them."""

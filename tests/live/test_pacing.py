@@ -52,3 +52,10 @@ def test_a_failure_is_judged_at_once_even_after_much_judging() -> None:
         now += 0.01
     pacer.heard(Urgency.failure)
     assert pacer.due(now, serving=False)
+
+
+def test_one_judging_that_took_long_does_not_end_all_judging() -> None:
+    pacer = Pacer(0.0)
+    pacer.judged(0.0, 3.0)
+    pacer.heard(Urgency.routine)
+    assert pacer.due(5000.0, serving=True)
