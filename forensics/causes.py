@@ -59,13 +59,17 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
 def _apply(case: Case, settings: Settings) -> tuple[list[Finding], list[SkippedRule]]:
     found: list[Finding] = []
     skipped: list[SkippedRule] = []
+    families: dict[str, list[str]] = {}
     for rule in registry():
-        if not settings.wants(rule):
+        families.setdefault(rule.parent or rule.id, []).append(rule.id)
+    for rule in registry():
+        ids = families.get(rule.id, [])
+        if rule.parent is not None or not any(map(settings.wants, ids)):
             continue
         for result in _results(rule, case):
             if isinstance(result, Skip):
                 skipped.append(SkippedRule(rule=rule.id, because=result.because))
-            else:
+            elif settings.wants(result.rule if result.rule in ids else rule.id):
                 found.append(_tuned(result, rule, settings))
     return found, skipped
 
@@ -146,7 +150,8 @@ def _repeats(finding: Finding, root: Finding | None) -> bool:
 
 
 def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:
-    finding.severity = settings.severity.get(rule.id, finding.severity)
+    of_rule = settings.severity.get(rule.id, finding.severity)
+    finding.severity = settings.severity.get(finding.rule, of_rule)
     if finding.playbook in ("", rule.id):
         finding.playbook = rule.playbook
     return finding

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from forensics.findings import Finding, Role, Severity
+from forensics.resources import playbook_dir
 from forensics.rules.case import Case
 from forensics.rules.thresholds import declared, forget
 
@@ -59,6 +60,8 @@ class Rule:
     playbook: str
     package: str = PACKAGE
     """Where its module is; the playbooks of another package lie beside that module."""
+    parent: str | None = None
+    """For an id under which another rule's check publishes too: the id of that rule."""
 
 
 @dataclass(slots=True)
@@ -75,9 +78,9 @@ class Settings:
     thresholds: dict[str, float] = field(default_factory=dict)
     """Name of a threshold to its value, where it differs from the default."""
 
-    def wants(self, rule: Rule) -> bool:
-        """Whether a rule is to run."""
-        return rule.id not in self.ignore and (not self.select or rule.id in self.select)
+    def wants(self, id: str) -> bool:
+        """Whether findings of a rule id are wanted."""
+        return id not in self.ignore and (not self.select or id in self.select)
 
 
 _RULES: dict[str, Rule] = {}
@@ -124,6 +127,7 @@ FAMILIES = (
     "disaggregation",
     "signature_rules",
     "coverage",
+    "unknown",
 )
 """Modules of this package that hold rules, in the order in which they are listed."""
 
@@ -137,15 +141,40 @@ def rule(
     severity: Severity = "critical",
     role: Role = "root_cause",
     playbook: str | None = None,
+    names: Mapping[str, tuple[str, str]] | None = None,
 ) -> Callable[[Check], Check]:
-    """Register a check as a rule."""
+    """Register a check as a rule.
+
+    `names` are further ids under which the check publishes, each with its class and summary.
+    """
 
     def register(check: Check) -> Check:
         package = getattr(sys.modules.get(check.__module__), "__package__", None) or PACKAGE
-        add_rule(Rule(id, class_, severity, role, summary, needs, check, playbook or id, package))
+        page = playbook or id
+        add_rule(Rule(id, class_, severity, role, summary, needs, check, page, package))
+        for name, (its_class, its_summary) in (names or {}).items():
+            add_rule(
+                Rule(
+                    name,
+                    its_class,
+                    severity,
+                    role,
+                    its_summary,
+                    needs,
+                    check,
+                    page_of(name, page),
+                    package,
+                    parent=id,
+                )
+            )
         return check
 
     return register
+
+
+def page_of(id: str, otherwise: str) -> str:
+    """The playbook of a rule id if there is one of its name, else another."""
+    return id if (playbook_dir() / f"{id}.md").is_file() else otherwise
 
 
 def add_rule(new: Rule) -> None:

@@ -34,6 +34,12 @@ from forensics.rules.shortage import first_shortage, is_device_oom
     "graph-capture-oom",
     class_="graph_capture_oom",
     summary="GPU memory ran out while CUDA graphs were captured",
+    names={
+        "piecewise-graph-oom": (
+            "piecewise_graph_oom",
+            "GPU memory ran out while prefill or piecewise graphs were captured",
+        )
+    },
     needs="a traceback of a rank with an out-of-memory error, in capture",
 )
 def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:

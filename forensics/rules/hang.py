@@ -20,6 +20,12 @@ from forensics.rules.xid import hardware_fault
     "collective-hang",
     class_="collective_hang",
     summary="Ranks waited in a collective until the watchdog ended them: one did not come",
+    names={
+        "slow-start-collective": (
+            "slow_start_timeout",
+            "One rank was still compiling or loading when the others' collective timed out",
+        )
+    },
     needs="the watchdog's messages of the ranks that waited",
 )
 def collective_hang(case: Case) -> Iterator[Finding | Skip]:

@@ -91,6 +91,12 @@ def _accounting(case: Case) -> list[Remedy]:
     "kv-pool-undersized",
     class_="kv_pool_undersized",
     summary="The KV pool is far too small although GPU memory is free",
+    names={
+        "kv-pool-under-context": (
+            "kv_pool_undersized",
+            "The KV pool holds fewer tokens than one request of the full context",
+        )
+    },
     needs="pool size, context length and free memory after start-up",
 )
 def kv_pool_undersized(case: Case) -> Iterator[Finding | Skip]:

@@ -20,6 +20,13 @@ from forensics.rules.retraction import conservative, fewer_requests
     "kv-slots-empty",
     class_="kv_capacity_exhausted",
     summary="The scheduler ran out of KV slots or request slots and raised",
+    names={
+        "request-slots-empty": ("kv_capacity_exhausted", "The table of requests is full"),
+        "kv-slots-miscounted": (
+            "kv_accounting_bug",
+            "Slots were refused although enough of them were free",
+        ),
+    },
     needs="its message",
 )
 def kv_slots_empty(case: Case) -> Iterator[Finding | Skip]:

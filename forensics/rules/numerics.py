@@ -85,6 +85,13 @@ _PLAIN = _Fault(
     "numerics-nan",
     class_="numerics_nan",
     summary="NaN or infinity in the logits",
+    names={
+        "scale-format-nan": (
+            "numerics_scale_format",
+            "NaN, and block scales of one format read as another",
+        ),
+        "fp4-gemm-nan": ("numerics_nan", "NaN under concurrent decode with an FP4 GEMM"),
+    },
     needs="a NaN message or a device assertion on probabilities",
 )
 def numerics_nan(case: Case) -> Iterator[Finding | Skip]:

@@ -40,6 +40,12 @@ def refuses_pool(failure: Failure) -> bool:
     "kv-pool-no-memory",
     class_="mem_fraction_too_low",
     summary="Weights exceed the static share: nothing is left for the KV pool",
+    names={
+        "co-start-race": (
+            "other_process_on_gpu",
+            "Another process took memory while the weights loaded, and was booked as weights",
+        )
+    },
     needs="the server's own refusal, or a pool of no tokens",
 )
 def kv_pool_no_memory(case: Case) -> Iterator[Finding | Skip]:
@@ -201,6 +207,10 @@ def _remedies(case: Case, advice: FractionAdvice | None) -> list[Remedy]:
     "kv-pool-oom",
     class_="activation_oom",
     summary="GPU memory ran out while pools or workspaces were allocated, before capture",
+    names={
+        "workspace-oom": ("workspace_oom", "An attention workspace did not fit"),
+        "lora-buffers-oom": ("lora_buffers_oom", "Adapter buffers did not fit"),
+    },
     needs="a traceback of a rank with an out-of-memory error, between weights and capture",
 )
 def kv_pool_oom(case: Case) -> Iterator[Finding | Skip]:

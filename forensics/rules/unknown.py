@@ -6,6 +6,7 @@ Never silence, and never a guess dressed up.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from forensics.events import Event, Frame
@@ -14,7 +15,7 @@ from forensics.incident import Failure
 from forensics.incident.failures import CRASH_KINDS, REQUEST_KINDS, served_before
 from forensics.incident.outcome import CRASHES, is_crash
 from forensics.incident.processes import tag_of_dead
-from forensics.rules.base import UNEXPLAINED
+from forensics.rules.base import UNEXPLAINED, Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.echoes import ECHO_KINDS, is_echo
 
@@ -28,6 +29,21 @@ _PLUMBING = re.compile(
     r"torch/(?:nn/modules/module|utils/_contextlib)|multiprocessing/|concurrent/|runpy|<frozen|"
     r"<string>|threading\.py|asyncio/|uvloop|uvicorn/|contextlib"
 )
+
+
+@rule(
+    PLAYBOOK,
+    class_="unknown",
+    summary="A failed run that no rule explains: the first bad line, its rank and its frames",
+    needs="a run that failed; judged last, when no rule gave a cause",
+    names={
+        "echo-failures": ("unknown", "Ranks that failed after the first one, because of it"),
+    },
+)
+def published_by_causes(case: Case) -> Iterator[Finding | Skip]:
+    """Nothing: `causes.judge` publishes under these ids once every other rule has spoken."""
+    del case
+    yield from ()
 
 
 def unexplained(case: Case) -> Finding | None:

@@ -27,6 +27,12 @@ _COMPILES = re.compile(r"(?i)compile|jit|ninja|nvcc|nvrtc|triton/|deep_gemm|cpp_
     "scheduler-watchdog",
     class_="collective_hang",
     summary="The scheduler's watchdog ended a rank: one batch did not finish within its limit",
+    names={
+        "slow-start-watchdog": (
+            "slow_start_timeout",
+            "The scheduler's watchdog ended a rank that was still compiling or loading",
+        )
+    },
     needs="the watchdog's message; stacks (py-spy) tell where each rank stood",
 )
 def scheduler_watchdog(case: Case) -> Iterator[Finding | Skip]:

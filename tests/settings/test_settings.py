@@ -42,7 +42,7 @@ def test_without_files_there_are_defaults(work: Path) -> None:
     found = read(work)
     assert {setting.origin for setting in found.values.values()} == {DEFAULT}
     assert (found["fail_on"], found["color"], found["model_config"]) == ("critical", "auto", None)
-    assert found.for_rules().wants(registry()[0])
+    assert found.for_rules().wants(registry()[0].id)
 
 
 def test_later_layers_win(work: Path, home: Path) -> None:
