@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -114,6 +115,7 @@ def watch(
 
         verdict = follow(logs, session, watching, vigil, each_round)
         view.tell(verdict)
+    gc.freeze()  # or Python's end looks through all that was read, while somebody waits
     _exit(verdict, watching.is_log)
 
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-POLL_S = 0.05
-"""Pause between two looks."""
+POLL_S, SERVING_POLL_S = 0.05, 0.2
+"""Pause between two looks, while a launch starts and while it serves."""
 
 _PORTION = 1 << 20
 _MOST_PORTIONS = 8

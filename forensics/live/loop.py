@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from forensics.live.follow import POLL_S, Follower, follower_of
+from forensics.live.follow import POLL_S, SERVING_POLL_S, Follower, follower_of
 from forensics.live.notices import Verdict
 from forensics.live.processes import WriterVigil
 from forensics.live.session import Session
@@ -43,7 +43,7 @@ def follow(
             if each_round:
                 each_round()
             if not heard:
-                time.sleep(POLL_S)
+                time.sleep(SERVING_POLL_S if watch.serving else POLL_S)
     finally:
         for follower in followers:
             follower.close()

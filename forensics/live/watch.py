@@ -22,7 +22,7 @@ from forensics.live.notices import (
 from forensics.live.pacing import Pacer, Urgency, urgency_of
 from forensics.live.places import Places
 from forensics.live.processes import Vigil
-from forensics.live.progress import RunState, alarm_of, state_of
+from forensics.live.progress import RunState, alarm_of, reached, state_of
 from forensics.live.session import Session
 from forensics.live.silence import gone_without_word, silent_launch, stopped_processes
 
@@ -30,6 +30,7 @@ _GRACE_S = 0.1
 """Before a precursor ends the waiting, the other ranks get so long to print the same line."""
 
 _PROGRESS_EVERY_S = 1.0
+_LOOK_EVERY_S = 0.5
 
 
 @dataclass(slots=True)
@@ -75,13 +76,13 @@ class Watch:
         self._hung_since: float | None = None
         self._phase: tuple[int, str] | None = None
         self._progress: tuple[object, ...] = ()
-        self._next_progress = 0.0
+        self._next_progress = self._next_look = 0.0
 
     def heard(self, source: int, data: bytes) -> None:
         """Bytes of a source came."""
         events = self._session.feed(source, data)
         self._quiet_since = self._clock()
-        self._pacer.heard(urgency_of(events, serving=self._serving))
+        self._pacer.heard(urgency_of(events, serving=self.serving))
 
     def caught_up(self, age_s: float = 0.0) -> None:
         """What stood in the sources before was heard; its last line is so old."""
@@ -105,7 +106,7 @@ class Watch:
         now = self._clock()
         if (ahead := self._alarm_before_crash()) is not None:
             return ahead
-        if self._pacer.due(now, serving=self._serving) or self._ending.settles(
+        if self._pacer.due(now, serving=self.serving) or self._ending.settles(
             now, self._quiet_since
         ):
             self._judge(now)
@@ -150,7 +151,8 @@ class Watch:
         return self._session.is_log
 
     @property
-    def _serving(self) -> bool:
+    def serving(self) -> bool:
+        """Whether the launch has become ready."""
         return self.report is not None and self.report.run.ready is not None
 
     def _judge(self, now: float) -> None:
@@ -199,7 +201,7 @@ class Watch:
         goal = self._goal
         if goal.timeout_s is not None and waited_s >= goal.timeout_s:
             return f"not {goal.until} after {goal.timeout_s:g} s"
-        limit = None if self._serving else goal.start_timeout_s
+        limit = None if self.serving else goal.start_timeout_s
         return f"not ready after {limit:g} s" if limit is not None and waited_s >= limit else None
 
     def _alarm(self, now: float) -> Finding | None:
@@ -219,9 +221,11 @@ class Watch:
         told = self._hung_since == self._quiet_since
         if silent_s < QUIET_S or told or self.report is None or self._diagnosis is None:
             return None
+        if now < self._next_look:
+            return None
+        self._next_look = now + _LOOK_EVERY_S
         run, incident = self.report.run, self._diagnosis.incident
-        state = self.state()
-        phase = state.phase if state else run.phase
+        phase = reached(run)
         vitals = self.vigil.check(now) if self.vigil else None
         if vitals and vitals.gone:
             return self.finish("no process has the log open any more", gone=True)
@@ -275,7 +279,9 @@ class Watch:
         self._tell(PhaseNotice(report.run.number, state.phase, ranks))
 
     def _tell_progress(self, now: float) -> None:
-        if now < self._next_progress or self._ending.over or (state := self.state()) is None:
+        if now < self._next_progress or self._ending.over or self.serving:
+            return
+        if (state := self.state()) is None:
             return
         self._next_progress = now + _PROGRESS_EVERY_S
         mark = (state.run, state.phase, state.bar, state.unusual_silence, len(state.late))

@@ -1,6 +1,6 @@
 """A real SGLang server on the CPU, watched from its start to its end.
 
-Runs only with `-m sglang`. FORENSICS_SGLANG_PYTHON names a Python with SGLang 0.5.16 and a CPU
+Runs only with `-m sglang`. SGLANG_CPU_PYTHON names a Python with SGLang 0.5.16 and a CPU
 build of torch. The server prints what a GPU's would, but for memory and graph capture.
 """
 
@@ -23,7 +23,7 @@ import pytest
 pytestmark = pytest.mark.sglang
 
 HERE = Path(__file__).parent / "sglang_cpu"
-PYTHON = os.environ.get("FORENSICS_SGLANG_PYTHON", "")
+PYTHON = os.environ.get("SGLANG_CPU_PYTHON", "")
 PORT = 31017
 PATIENCE_S = 240.0
 
@@ -32,7 +32,7 @@ PATIENCE_S = 240.0
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probe = [PYTHON, "-c", "import sglang"]
     if not PYTHON or subprocess.run(probe, env=environment(), check=False).returncode:
-        pytest.skip("FORENSICS_SGLANG_PYTHON names no Python with sglang")
+        pytest.skip("SGLANG_CPU_PYTHON names no Python with sglang")
     folder = tmp_path_factory.mktemp("model")
     subprocess.run(
         [PYTHON, str(HERE / "make_tiny_model.py"), folder], env=environment(), check=True
