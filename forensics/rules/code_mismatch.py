@@ -17,6 +17,7 @@ WEIGHT = 50
 """Below every rule that knows the message, above the honest unknown."""
 
 _EARLY = 200
+_LITTLE_GIB = 4.0
 
 _ORDINARY = frozenset(
     {
@@ -39,7 +40,7 @@ _MODEL = re.compile(r"/srt/(?:models|layers|model_executor|managers|mem_cache)/"
 @rule(
     "code-mismatch",
     class_="not_memory",
-    summary="A Python error of the model or a backend, whatever memory looks like",
+    summary="A Python error of the model or a backend where memory is suspected or advised",
     needs="an ordinary exception from SGLang's model code",
 )
 def code_mismatch(case: Case) -> Iterator[Finding | Skip]:
@@ -50,10 +51,24 @@ def code_mismatch(case: Case) -> Iterator[Finding | Skip]:
         raised = failure.traceback.cause if failure.traceback else None
         if raised is None or raised.name not in _ORDINARY or _MEMORY.search(raised.message):
             continue
-        known = explains(case, failure)
+        known = explains(case, failure) or not _memory_suspected(case, failure)
         if not known and any(_MODEL.search(frame.file) for frame in raised.frames):
             yield _finding(case, failure, raised)
             return
+
+
+def _memory_suspected(case: Case, failure: Failure) -> bool:
+    """Whether someone reading the log would think of memory: advice about it, or little free.
+
+    Without that the error is what it says, and no rule knows it: the honest unknown.
+    """
+    chain = failure.traceback.chain if failure.traceback else []
+    advised = failure.phase == "graph_capture" and (
+        any(raised.kind == "capture_failed" for raised in chain)
+        or case.run.counts["capture_failed_hint"] > 0
+    )
+    free = _free(case)
+    return advised or (free is not None and free < _LITTLE_GIB)
 
 
 def _finding(case: Case, failure: Failure, raised: Raised) -> Finding:

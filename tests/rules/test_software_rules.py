@@ -92,7 +92,7 @@ def traceback(message: dict[str, Any], head: str, steps: list[str]) -> list[str]
     for frame in frames:
         file, function = frame.rsplit(":", 1)
         lines += [f'  File "/site/{file}", line 10, in {function}', "    call_something_here"]
-    return [*lines, message["text"], ""]
+    return [*lines, message["text"], *message.get("after", []), ""]
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: f"{m['rule']}-{m['text'][:30]}")
