@@ -18,12 +18,14 @@ class RowStore:
 
     span_s: int = 0
     """The span over which rows are summed by now; new rows may come summed over it."""
+    limit: int | None = None
+    """Rows that are kept at most; None: `forensics.timeline.serving.LIMIT`."""
     _parts: list[pl.DataFrame] = field(default_factory=list)
     _height: int = 0
 
     def copy(self) -> RowStore:
         """A store of the same rows that goes its own way."""
-        return RowStore(self.span_s, list(self._parts), self._height)
+        return RowStore(self.span_s, self.limit, list(self._parts), self._height)
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take rows that know their source and run."""
@@ -31,10 +33,11 @@ class RowStore:
 
         self._parts.append(rows)
         self._height += rows.height
-        if self._height > 2 * LIMIT:
+        limit = self.limit or LIMIT
+        if self._height > 2 * limit:
             import polars as pl
 
-            merged, self.span_s = bounded(pl.concat(self._parts), self.span_s)
+            merged, self.span_s = bounded(pl.concat(self._parts), self.span_s, limit)
             self._parts, self._height = [merged], merged.height
 
     def add_marked(

@@ -8,9 +8,14 @@ from collections.abc import Callable, Sequence
 from forensics.diagnosis import Diagnosis
 from forensics.events import Event
 from forensics.incident import Incident, IncidentBuilder
+from forensics.incident.rows import RowStore
 from forensics.live.source import LiveSource
 from forensics.pipeline import diagnose
 from forensics.rules import Settings, registry
+
+_ROWS = 15_000
+"""Rows of routine lines that are kept: an hour by the second, a day by the minute. Few, so that
+judging stays cheap and memory flat."""
 
 Enrich = Callable[[Incident], None]
 """Adds to an incident what is known from elsewhere, before it is judged."""
@@ -30,7 +35,8 @@ class Session:
         self.sources = [LiveSource(index, path) for index, path in enumerate(paths)]
         self._settings = settings or Settings()
         self._enrich = enrich
-        self._builder = IncidentBuilder([source.facts for source in self.sources])
+        facts = [source.facts for source in self.sources]
+        self._builder = IncidentBuilder(facts, [], {}, RowStore(limit=_ROWS))
         registry()  # loads the rules now, not when the first line is to be judged
 
     def feed(self, source: int, data: bytes) -> list[Event]:

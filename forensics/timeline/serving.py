@@ -160,12 +160,12 @@ def _batch(event: Event) -> dict[str, object]:
 def bounded(rows: pl.DataFrame, span_s: int = 0, limit: int = LIMIT) -> tuple[pl.DataFrame, int]:
     """The rows, summed over longer spans until they are fewer than the limit, and the span.
 
-    `span_s` is the span over which they are summed already; 0 if they are single lines.
+    `span_s` is the span over which the older ones are summed already; 0 if none are.
     """
     for span in _SPANS_S:
         if rows.height <= limit:
             break
-        if span > span_s:
+        if span >= span_s:  # newer rows may be single lines still
             rows, span_s = _widen(rows, span), span
     return rows, span_s
 

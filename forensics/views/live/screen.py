@@ -19,6 +19,7 @@ from forensics.views.terminal.words import PHASE, SEVERITY_STYLE, duration, fold
 
 _EVERY_S = 0.25
 _MOST_ROWS = 16
+_WORTH_SAYING_S = 3.0
 
 
 class Screen:
@@ -61,7 +62,9 @@ def drawing(state: RunState) -> RenderableType:
         style = SEVERITY_STYLE[state.alarm.severity]
         parts.append(Text(clean(foresee(state.alarm)), style=style))
     head = Text(PHASE.get(state.phase, state.phase), style="bold")
-    parts.append(head.append(f"   {silence_words(state)}", style=_silence_style(state)))
+    if state.silent_s >= _WORTH_SAYING_S:
+        head.append(f"   {silence_words(state)}", style=_silence_style(state))
+    parts.append(head)
     if state.bar:
         row = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=state.bar.total, completed=state.bar.done, width=30)
