@@ -192,7 +192,8 @@ class Supervisor:
         else:
             asked = self._signalled
             how = f"the command ended with {_in_words(status)}"
-            verdict = self._watch.finish(how, gone=status != 0 and not asked)
+            killed = status < 0 or status > 128  # a shell adds the signal to 128
+            verdict = self._watch.finish(how, gone=killed and not asked)
             verdict = _settled(verdict, status, asked)
         verdict.command_status, verdict.log = status, self._plan.log
         return verdict
@@ -204,7 +205,7 @@ class Supervisor:
 
 def _settled(verdict: Verdict, status: int, asked: bool) -> Verdict:
     """The verdict of a command that ended by itself, or because the user asked it to."""
-    if verdict.outcome in ("failed", "hung"):
+    if verdict.outcome in ("failed", "hung", "degraded"):
         return verdict
     if status == 0 or asked:
         verdict.outcome = "stopped" if verdict.outcome != "unknown" or asked else "unknown"

@@ -58,7 +58,7 @@ def verdict_sentence(verdict: Verdict) -> str:
     if verdict.outcome not in GOOD or verdict.exit_code:
         parts.append(f"while {doing}")
     said = one_line(cause.title) if cause else one_line(verdict.because)
-    text = f"{' '.join(parts)}: {said}" if parts else said
+    text = (f"{' '.join(parts)}: {said}" if parts else said).rstrip(".")
     if cause and (change := fix(cause)):
         text += f"; fix: {change}"
     if verdict.command_status:
