@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from forensics.diagnosis import RunReport
-from forensics.findings import Finding
+from forensics.findings import Finding, Remedy
 from forensics.views.clean import clean, one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.remedy import phrase
@@ -31,8 +31,14 @@ def draw_verdict(page: Page, report: RunReport, label: str = "") -> None:
     finding = main_finding(report)
     if finding and finding.remedies:
         fix = Text("Fix: ", style="bold green")
-        fix.append(f"{one_line(phrase(finding.remedies[0]))}.", style="not green")
+        fix.append(_ended(_to_do(finding.remedies[0])), style="not green")
         page.paragraph(fix, indent=len(label) + 2 if label else 0)
+
+
+def _to_do(remedy: Remedy) -> str:
+    """A change in words; the name of an action alone would not say how."""
+    how = f": {remedy.reason}" if remedy.kind == "action" and remedy.reason else ""
+    return f"{phrase(remedy)}{how}"
 
 
 def main_finding(report: RunReport) -> Finding | None:
