@@ -20,7 +20,6 @@ from forensics.rules.capture_facts import (
 )
 from forensics.rules.case import Case
 from forensics.rules.fractions import baseline_of, fraction_for_capture, lower_for_capture
-from forensics.rules.memory_facts import gib
 from forensics.rules.thresholds import threshold
 
 
@@ -149,7 +148,7 @@ def _alarm(
         event,
         severity="info" if passed else severity,
         role="precursor",
-        title=f"Only {gib(free)} free {on} when {kind} graph capture begins: "
+        title=f"Only {free:.2f} GiB free {on} when {kind} graph capture begins: "
         + _verdict(severity, passed),
         explanation=f"Capture of the {kind} graphs needs about {need.gib:.2f} GiB "
         f"({spread}; basis: {_basis(need)}) and {free:.2f} GiB{guessed} are free {on}.",
@@ -257,7 +256,7 @@ def _falling(case: Case, kind: str, bars: list[Event], step: float) -> Finding:
         now,
         severity="info" if passed else "warning",
         role="precursor",
-        title=f"{gib(free)} left after {done} of {total} {kind} graph sizes: "
+        title=f"{free:.2f} GiB left after {done} of {total} {kind} graph sizes: "
         + ("it sufficed" if passed else "it will not last"),
         explanation=f"{done} of {total} sizes took {took:.2f} GiB, the last ones {step:.2f} each, "
         f"and {free:.2f} GiB are left for {total - done} more.",

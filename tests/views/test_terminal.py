@@ -68,7 +68,8 @@ KNOWN EARLIER
                 it rarely fits in less than 1 GiB
 
 ECHOES  they follow from the cause
-  TP1 glm5.log:230, TP6 glm5.log:312
+  glm5.log:230  TP1 fails the same way
+  glm5.log:312  TP6 fails the same way
 
 STANDING RISKS
   warning   DeepGemm reads scales as ue8m0, the checkpoint has others: NaN may

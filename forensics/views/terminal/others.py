@@ -34,17 +34,22 @@ def draw_precursors(page: Page, findings: Sequence[Finding], places: Places) -> 
 def draw_echoes(
     page: Page, findings: Sequence[Finding], places: Places, ranks: Sequence[str]
 ) -> None:
-    """Consequences in one line: they are not what to mend. `ranks` failed the same way, later."""
+    """Consequences, a line each: they are not what to mend. `ranks` failed the same way, later."""
     if not (findings or ranks):
         return
     page.heading("Echoes", "they follow from the cause")
-    if ranks:
+    named = [
+        rank
+        for f in findings
+        if isinstance(f.facts.get("ranks"), list)
+        for rank in f.facts["ranks"]
+    ]
+    if set(ranks) - set(named):
         page.paragraph(f"{fold_ranks(ranks)} failed the same way, later")
-    if not findings:
-        return
-    shown = [f"{finding.rank or finding.rule} {places.at(finding.first)}" for finding in findings]
-    more = f", {len(shown) - _MOST_ECHOES} more" if len(shown) > _MOST_ECHOES else ""
-    page.paragraph(", ".join(shown[:_MOST_ECHOES]) + more)
+    for finding in findings[:_MOST_ECHOES]:
+        page.item(places.at(finding.first), one_line(finding.title), label_style="cyan")
+    if len(findings) > _MOST_ECHOES:
+        page.paragraph(f"... {len(findings) - _MOST_ECHOES} more (-v)", style="dim")
 
 
 def draw_risks(
