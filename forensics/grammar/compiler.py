@@ -28,6 +28,9 @@ from forensics.grammar.notation import (
 COMMON = "common"
 """The file whose definitions every other file may import."""
 
+SHORTEST = frozenset({"LEAD", "SOME"})
+"""Terminals of free text that end where the rest of the rule can begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -122,7 +125,8 @@ class _Writer:
             case Choice(items):
                 return "(?:" + "|".join(self.write(item, path) for item in items) + ")"
             case Repeat(item, suffix):
-                return f"(?:{self.write(item, path)}){suffix}"
+                lazy = "?" if isinstance(item, Name) and item.name in SHORTEST else ""
+                return f"(?:{self.write(item, path)}){suffix}{lazy}"
             case Name(name):
                 return self.refer(name, path)
 
@@ -132,7 +136,7 @@ class _Writer:
         definition = _resolve(name, self.scope)
         body = self.write(definition.body, (*path, name))
         if (terminal := leaf_terminal(definition)) is None:
-            return body
+            return f"{body}?" if name in SHORTEST else body
         group, number = name, 2
         while group in self.groups:
             group, number = f"{name}__{number}", number + 1
