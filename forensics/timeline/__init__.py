@@ -51,7 +51,8 @@ class SourceParser:
     """Reads one source, block by block.
 
     `sample_lines`: the lines from which its wrappers are recognised; with 0 they are learnt on
-    the way, and the first lines may keep them.
+    the way, and the first lines may keep them. `lanes_from`: the bytes of a block from which it is
+    sorted into lanes; None: where that pays, the time to load polars included.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class SourceParser:
         *,
         lanes: bool = True,
         sample_lines: int = SAMPLE_LINES,
+        lanes_from: int | None = None,
     ) -> None:
         self.tally = Tally()
         self.span_s = 1
@@ -70,6 +72,7 @@ class SourceParser:
         self._grammar = grammar
         self._use_lanes = lanes
         self._sample_lines = sample_lines
+        self._lanes_from = lanes_from
         self._assembler = Assembler(source, grammar)
         self._unwrapper: Unwrapper | None = None
         self._lanes: Lanes | None = None
@@ -159,7 +162,7 @@ class SourceParser:
 
     def _worth_lanes(self, block: Block) -> bool:
         assert self._unwrapper is not None
-        large = len(block.data) >= _WORTH_LANES
+        large = len(block.data) >= (self._lanes_from or _WORTH_LANES)
         return self._use_lanes and large and self._unwrapper.bulk_ok
 
     def _sorter(self) -> Lanes:
