@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import gc
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from forensics.cli.live_options import (
+    Bar,
+    Command,
+    End,
+    EndWhen,
+    FailAt,
+    GiveUp,
+    Grace,
+    IgnorePast,
+    KeepLog,
+    LiveAs,
+    Logs,
+    OnFinding,
+    QuietLive,
+    StartLimit,
+    StopOn,
+    Until,
+    WaitFor,
+)
 from forensics.cli.options import AsColor, Color, Debug, LiveFormat, ModelConfig
 from forensics.cli.program import NOT_A_LOG, app, guarded
 from forensics.cli.site import site
@@ -17,69 +35,25 @@ from forensics.cli.telling import hook, run_view, sinks, watch_view
 
 if TYPE_CHECKING:
     from forensics.findings import Severity
+    from collections.abc import Callable
+
     from forensics.live.notices import Notice, Verdict
 
-
-class Until(StrEnum):
-    """What is waited for."""
-
-    ready = "ready"
-    serving = "serving"
-    failed = "failed"
-
-
-class End(StrEnum):
-    """When a command that runs well is ended."""
-
-    exit = "exit"
-    ready = "ready"
-    serving = "serving"
-
-
-class Bar(StrEnum):
-    """From which severity on a finding ends the waiting."""
-
-    critical = "critical"
-    warning = "warning"
-    never = "never"
-
-
-LiveAs = Annotated[LiveFormat, typer.Option("--format", help="Lines for people, or one JSON each.")]
-QuietLive = Annotated[bool, typer.Option("-q", "--quiet", help="Only the verdict line.")]
-OnFinding = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--on-finding",
-        metavar="CMD",
-        help="Run this for each finding, with the finding as JSON on its standard input. "
-        "One string is split into words; or give the option once for each word. No shell.",
-    ),
-]
+    Tell = Callable[[Notice], None]
 
 
 @app.command()
 @guarded
 def watch(
     context: typer.Context,
-    logs: Annotated[
-        list[str], typer.Argument(metavar="LOG...", help="Growing logs; - reads a pipe.")
-    ],
-    until: Annotated[Until, typer.Option("--until", help="What to wait for.")] = Until.ready,
-    timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", metavar="S", min=0.0, help="Exit with 7 after S seconds."),
-    ] = None,
-    fail_on: Annotated[
-        Bar,
-        typer.Option("--fail-on", help="Exit with 6 at once on a precursor from this severity on."),
-    ] = Bar.critical,
+    logs: Logs,
+    until: WaitFor = Until.ready,
+    timeout: GiveUp = None,
+    fail_on: FailAt = Bar.critical,
     format: LiveAs = LiveFormat.text,
     quiet: QuietLive = False,
     on_finding: OnFinding = None,
-    ignore_past: Annotated[
-        bool,
-        typer.Option("--ignore-past", help="Wait for a new launch where the last one has ended."),
-    ] = False,
+    ignore_past: IgnorePast = False,
     model_config: ModelConfig = None,
     color: AsColor = Color.auto,
     debug: Debug = False,
@@ -94,26 +68,15 @@ def watch(
     from forensics.live.watch import Goal, Watch
     from forensics.views.live.screen import Screen
 
-    for path in logs:
-        if os.path.isdir(path):
-            raise typer.BadParameter(f"{path} is a folder: name the log that is being written")
+    _no_folders(logs)
     goal = Goal(until.value, _severity(fail_on), timeout, None, ignore_past)
     settings = site(context)
     session = Session(logs, settings.for_rules())
     with hook(on_finding) as hand_over, watch_view(format, quiet, settings["color"]) as view:
-
-        def tell(notice: Notice) -> None:
-            view.tell(notice)
-            hand_over(notice)
-
         vigil = WriterVigil()
-        watching = Watch(session, goal, tell, vigil=vigil)
-
-        def each_round() -> None:
-            if isinstance(view, Screen):
-                view.draw(watching.state())
-
-        verdict = follow(logs, session, watching, vigil, each_round)
+        watching = Watch(session, goal, _both(view.tell, hand_over), vigil=vigil)
+        draw = (lambda: view.draw(watching.state())) if isinstance(view, Screen) else None
+        verdict = follow(logs, session, watching, vigil, draw)
         view.tell(verdict)
     gc.freeze()  # or Python's end looks through all that was read, while somebody waits
     _exit(verdict, watching.is_log)
@@ -123,33 +86,12 @@ def watch(
 @guarded
 def run(
     context: typer.Context,
-    command: Annotated[
-        list[str], typer.Argument(metavar="-- CMD ARG...", help="The launch, word by word.")
-    ],
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE", help="Where its output is kept as well."),
-    ] = None,
-    until: Annotated[
-        End, typer.Option("--until", help="End the command, well, once it is so far.")
-    ] = End.exit,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            metavar="S",
-            min=0.0,
-            help="End the command, and exit with 7, if it is not ready after S seconds.",
-        ),
-    ] = None,
-    stop_on: Annotated[
-        Bar,
-        typer.Option("--stop-on", help="End the command on a finding from this severity on."),
-    ] = Bar.never,
-    grace: Annotated[
-        float,
-        typer.Option("--grace", metavar="S", min=0.0, help="From SIGTERM to SIGKILL."),
-    ] = 15.0,
+    command: Command,
+    log: KeepLog = None,
+    until: EndWhen = End.exit,
+    timeout: StartLimit = None,
+    stop_on: StopOn = Bar.never,
+    grace: Grace = 15.0,
     format: LiveAs = LiveFormat.text,
     quiet: QuietLive = False,
     on_finding: OnFinding = None,
@@ -170,20 +112,11 @@ def run(
     settings = site(context)
     path = str(log or _default_log())
     env = {"PYTHONUNBUFFERED": "1", **os.environ}
-    goal = Goal(
-        until=_goal_of(until),
-        fail_on=_severity(stop_on),
-        start_timeout_s=timeout,
-    )
+    goal = Goal(_goal_of(until), _severity(stop_on), start_timeout_s=timeout)
     session = Session([path], settings.for_rules(), surroundings_of(command, env).add_to)
     with hook(on_finding) as hand_over:
         view = run_view(format, quiet, settings["color"])
-
-        def tell(notice: Notice) -> None:
-            view(notice)
-            hand_over(notice)
-
-        watching = Watch(session, goal, tell)
+        watching = Watch(session, goal, _both(view, hand_over))
         plan = Plan(command, path, env, grace, until is not End.exit, stop_on is not Bar.never)
         verdict = Supervisor(plan, watching, sinks(format, quiet)).run()
         view(verdict)
@@ -212,6 +145,21 @@ def replay(
         raise typer.BadParameter("--into is the log itself")
     with into.open("wb", buffering=0) as out:
         write(timed_lines(log), out, speed, longest_pause_s=longest_pause)
+
+
+def _both(first: Tell, second: Tell) -> Tell:
+    def tell(notice: Notice) -> None:
+        first(notice)
+        second(notice)
+
+    return tell
+
+
+def _no_folders(logs: list[str]) -> None:
+    """Refuses folders: which of their files is being written cannot be told."""
+    for path in logs:
+        if os.path.isdir(path):
+            raise typer.BadParameter(f"{path} is a folder: name the log that is being written")
 
 
 def _goal_of(end: End) -> Literal["ready", "serving", "failed"]:
