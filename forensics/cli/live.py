@@ -34,9 +34,9 @@ from forensics.cli.site import site
 from forensics.cli.telling import hook, run_view, sinks, watch_view
 
 if TYPE_CHECKING:
-    from forensics.findings import Severity
     from collections.abc import Callable
 
+    from forensics.findings import Severity
     from forensics.live.notices import Notice, Verdict
 
     Tell = Callable[[Notice], None]
