@@ -6,15 +6,11 @@ Fields may be added within a schema version; those here keep their names and mea
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from forensics.events import PHASES
 from forensics.findings import Finding, MemoryRow, Model, SkippedRule
-
-if TYPE_CHECKING:
-    from forensics.grammar import Kind
 
 SCHEMA_VERSION = 1
 """Raised when a field changes its name or meaning."""
@@ -115,51 +111,12 @@ def _open(schema: Any) -> Any:
     return [_open(item) for item in schema] if isinstance(schema, list) else schema
 
 
-_JSON_TYPES: dict[type, dict[str, Any]] = {
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-}
-
-
 def events_schema() -> dict[str, Any]:
-    """The JSON Schema of a row of `forensics events --format ndjson`, from the grammar's kinds."""
-    from forensics.grammar import load
-    from forensics.views.export import COLUMNS
+    """The JSON Schema of a row of `forensics events --format ndjson`: one class for each kind."""
+    from forensics.grammar.models import events_adapter
 
-    text, whole = {"type": "string"}, {"type": "integer", "minimum": 1}
-    nullable = {"type": ["string", "null"]}
-    columns = dict.fromkeys(COLUMNS, nullable) | {
-        "source": text,
-        "line": whole,
-        "time": {"type": ["string", "null"], "format": "date-time"},
-        "run": whole,
-        "phase": {"enum": list(PHASES)},
-        "kind": text,
-        "text": text,
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Event",
-        "type": "object",
-        "properties": columns,
-        "required": list(COLUMNS),
-        "allOf": [_kind_schema(kind) for _, kind in sorted(load().kinds.items())],
-    }
-
-
-def _kind_schema(kind: Kind) -> dict[str, Any]:
-    """What a row of this kind may carry besides the columns."""
-    from forensics.grammar.values import PYTHON_TYPES
-    from forensics.views.export import COLUMNS
-
-    fields = {}
-    for name, terminal in sorted(kind.fields.items()):
-        of = PYTHON_TYPES.get(terminal, str)
-        whole = {"type": "array", "items": {"type": "integer"}}
-        column = f"field_{name}" if name in COLUMNS else name
-        fields[column] = whole if of == list[int] else _JSON_TYPES.get(of, {"type": "string"})
-    return {
-        "if": {"properties": {"kind": {"const": kind.name}}},
-        "then": {"description": kind.example, "properties": fields},
-    }
+    schema = events_adapter().json_schema(mode="validation")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Event"
+    opened: dict[str, Any] = _open(schema)
+    return opened
