@@ -71,7 +71,7 @@ class Case:
             for raised in failure.traceback.chain:
                 if raised.type:
                     shown.append(self.raised(failure.event, raised))
-        return list({(e.source, e.line): e for e in shown}.values())
+        return _once(shown)
 
     def finding(
         self,
@@ -100,7 +100,7 @@ class Case:
             "phase": event.phase,
             "first": self.place(event),
             "known_at": known_at or self.known(event, event.end_line),
-            "evidence": list(evidence) or self.evidence(event),
+            "evidence": _once(evidence) or self.evidence(event),
             "remedies": list(remedies),
             "playbook": rule,
         }
@@ -127,6 +127,11 @@ class Case:
             if other is event:
                 return
             yield other
+
+
+def _once(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Each line once: of two readings of it the later, which names the exception."""
+    return list({(e.source, e.line): e for e in evidence}.values())
 
 
 def _line(text: str) -> str:

@@ -15,7 +15,14 @@ from forensics.rules.base import CONSEQUENCE, FAILURE, Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.echoes import primary
 from forensics.rules.said import SENT, Said, said
-from forensics.rules.transfers import TROUBLES, Trouble, not_helpful, remedies_of
+from forensics.rules.transfers import (
+    LOOPBACK,
+    SENT_TO_ITSELF,
+    TROUBLES,
+    Trouble,
+    not_helpful,
+    remedies_of,
+)
 
 _GID = re.compile(
     r"GID_Index (?P<index>\d+)\) (?P<gid>[0-9a-f:]+)|GID: ?(?P<gid2>fe[89ab][0-9a-f]:?[0-9a-f:]+)"
@@ -49,13 +56,16 @@ def pd_transfer(case: Case) -> Iterator[Finding | Skip]:
         "pd_transfer",
         line.event,
         title=trouble.title + (" over a link-local address" if gid else ""),
-        explanation=trouble.why + _about_gid(gid) + (_ALIVE if alive else ""),
+        explanation=trouble.why
+        + (SENT_TO_ITSELF if _to_itself(found) else "")
+        + _about_gid(gid)
+        + (_ALIVE if alive else ""),
         evidence=[
             *([gid.evidence(case)] if gid else []),
             line.evidence(case),
             *case.evidence(*complaints[:4]),
         ],
-        remedies=remedies_of(trouble, launch, link_local=gid is not None),
+        remedies=remedies_of(trouble, launch, link_local=gid is not None, said=line.text),
         not_helpful=not_helpful(trouble),
         first=line.place(case),
         known_at=case.known(line.event, line.line),
@@ -72,6 +82,11 @@ _ALIVE = (
     " The servers stay alive and answer their health checks; requests fail all the same, so the "
     "launch is degraded, not stopped."
 )
+
+
+def _to_itself(found: tuple[Trouble, Said]) -> bool:
+    trouble, line = found
+    return trouble.name == "bootstrap" and LOOPBACK.search(line.text) is not None
 
 
 def _apart(case: Case) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from forensics.remedies import action, kept
 from forensics.rules.base import CONSEQUENCE, Skip, rule
 from forensics.rules.case import Case
 from forensics.rules.echoes import primary
+from forensics.rules.said import said
 
 _DEATHS = ("scheduler_died", "subprocess_crashed", "child_exit", "scheduler_terminated")
 _KILLED = (-9, 137, -15, 143)
@@ -73,6 +75,52 @@ def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
         phase=_phase(case, death),
         known_at=case.known(death.event, death.event.end_line),
         weight=CONSEQUENCE + 3,
+    )
+
+
+_ORCHESTRATOR = re.compile(
+    r"Stopping container|\bKilling\b.*(?:container|pod)|\bEvict(?:ed|ion)\b|\bPreempt(?:ed|ion)\b"
+    r"|TaintManagerEviction|node (?:is )?(?:shutting down|not ready)|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)"
+    r"|CANCELLED AT"
+)
+
+
+@rule(
+    "stopped-while-starting",
+    class_="external_kill",
+    severity="warning",
+    summary="An orchestrator took the launch away before it was ready",
+    needs="the orchestrator's event, and a start without a failure before it",
+    playbook="killed-from-outside",
+)
+def stopped_while_starting(case: Case) -> Iterator[Finding | Skip]:
+    """A pod deleted or evicted, a job cancelled: SGLang itself had nothing to complain of."""
+    if case.run.ready is not None or case.run.outcome != "stopped" or case.run.failures:
+        return
+    told = next(iter(said(case, _ORCHESTRATOR)), None)
+    if told is None:
+        return
+    yield case.finding(
+        "stopped-while-starting",
+        "external_kill",
+        told.event,
+        severity="warning",
+        title="The orchestrator stopped the launch before it was ready",
+        explanation="No process failed: the container or job was taken away while the server was "
+        "still starting. A deleted or evicted pod, a rollout, a preempted or cancelled job; a "
+        "failed probe would be named beside it.",
+        evidence=[told.evidence(case)],
+        remedies=kept(
+            action("inspect_pod_events", "kubectl describe pod / kubectl get events: who and why"),
+            action("retry_start", "if it was a rollout, an eviction or a person"),
+        ),
+        not_helpful=["memory flags: nothing ran out", "watchdog_timeout: SGLang did not end it"],
+        known_at=case.known(told.event, told.line),
+        rank=None,
+        phase=case.run.phase,
+        confidence="medium",
+        weight=CONSEQUENCE + 2,
+        facts={"outcome": "stopped"},
     )
 
 

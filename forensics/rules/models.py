@@ -72,16 +72,24 @@ def unknown_architecture(case: Case) -> Iterator[Finding | Skip]:
     installed = case.run.launch.versions.get("transformers")
     has = f" (installed: {installed})" if installed and by_transformers else ""
     named = f" {kind}" if kind else ""
+    hidden = None if by_transformers else _not_imported(case, kind)
     yield case.finding(
         "unknown-architecture",
         "model_arch_unknown",
         failure.event,
-        title=f"{who} does not know the model type{named}",
-        explanation=f"{who}{has} has no model of type{named}; it fails while arguments are "
+        title=f"SGLang's class {kind} could not be imported: {hidden.string('error')}"
+        if hidden
+        else f"{who} does not know the model type{named}",
+        explanation=_HIDDEN
+        if hidden
+        else f"{who}{has} has no model of type{named}; it fails while arguments are "
         "resolved or before weights are read. A later install can undo an upgrade: check the "
         "version that is imported, after the last install.",
-        evidence=case.failure_evidence(failure),
-        remedies=_remedies(case.run.launch, kind, by_transformers),
+        evidence=[*case.evidence(hidden), *case.failure_evidence(failure)],
+        remedies=[
+            *(_import_remedies(hidden) if hidden else []),
+            *_remedies(case.run.launch, kind, by_transformers),
+        ],
         not_helpful=[
             "memory flags: nothing was allocated",
             "downloading the checkpoint again: its configuration was read",
@@ -92,6 +100,38 @@ def unknown_architecture(case: Case) -> Iterator[Finding | Skip]:
         weight=FAILURE + 5,
         facts={"model_type": kind or None, "installed": installed},
     )
+
+
+_HIDDEN = (
+    "The release has a module of that name, but importing it failed at the start, which is only "
+    "noted in passing; the class then counts as unknown. The import is what has to be mended: no "
+    "newer release is needed for it."
+)
+_SUFFIX = re.compile(r"(?:For[A-Z]\w+|Model)$")
+
+
+def _not_imported(case: Case, model_class: str) -> Event | None:
+    """The notice that the module of this very class could not be imported."""
+    stem = _SUFFIX.sub("", model_class).lower()
+    for event in case.run.of("import_ignored"):
+        module = event.string("module").rsplit(".", 1)[-1].replace("_", "").lower()
+        if stem and module == stem:
+            return event
+    return None
+
+
+def _import_remedies(notice: Event) -> list[Remedy]:
+    error = notice.string("error")
+    missing = re.search(r"No module named ['\"]?([\w.]+)", error)
+    if missing:
+        name = missing[1].split(".")[0]
+        reason = f"pip install the package that provides the module {name}"
+        return [action("install_missing_python_module", reason)]
+    other = re.search(r"cannot import name .* from ['\"]?(\w+)", error)
+    if other:
+        reason = f"the name that the class imports from {other[1]} is of another version"
+        return [package(other[1], "upgrade", reason, to="latest")]
+    return []
 
 
 def _named(raised: Raised) -> str:

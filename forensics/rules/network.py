@@ -6,18 +6,24 @@ import re
 from collections.abc import Iterator
 
 from forensics.findings import Evidence, Finding, Remedy
+from forensics.incident import Failure
 from forensics.remedies import env, kept
 from forensics.rules.base import FAILURE, Skip, rule
 from forensics.rules.case import Case
-from forensics.rules.said import said
+from forensics.rules.said import Said, said
 
 _GLOO, _NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 _NOT_FOUND = re.compile(
     r"Unable to find address for: (?P<name>\S+)|(?P<none>no socket interface found)"
     r"|Unable to find interface (?P<iface>\S+)"
 )
-_SETTING = re.compile(r"\b(?P<variable>(?:GLOO|TP|NCCL)_SOCKET_IFNAME)=['\"]?(?P<value>[^\s'\"]+)")
+_SETTING = re.compile(
+    r"\b(?P<variable>(?:GLOO|TP|NCCL)_SOCKET_IFNAME)(?:=| set by environment to )['\"]?"
+    r"(?P<value>[^\s'\"]+)"
+)
 _SYNTAX = "^="
+_BESIDE = 20
+"""Lines within which an exception follows from NCCL's line before it."""
 
 
 @rule(
@@ -34,7 +40,7 @@ def interface_not_found(case: Case) -> Iterator[Finding | Skip]:
     told = told or next(iter(refused), None)
     if told is None:
         return
-    failure = failed.get(id(told.event))
+    failure = failed.get(id(told.event)) or _failed_on(case, told)
     name = told.match["name"] or told.match["iface"]
     by_nccl = told.match["none"] is not None
     variable = _NCCL if by_nccl else _GLOO
@@ -47,6 +53,7 @@ def interface_not_found(case: Case) -> Iterator[Finding | Skip]:
         explanation=_explain(variable, value, name),
         evidence=[
             *_settings_evidence(case, variable),
+            *([told.evidence(case)] if by_nccl else []),
             *(case.failure_evidence(failure) if failure else []),
             told.evidence(case),
         ],
@@ -62,7 +69,18 @@ def interface_not_found(case: Case) -> Iterator[Finding | Skip]:
 def _setting(case: Case, variable: str, refused: str | None) -> str | None:
     if value := case.run.launch.env.get(variable):
         return value
-    return refused
+    lines = (line for line in said(case, _SETTING) if line.match["variable"] == variable)
+    return next((line.match["value"] for line in lines), None) or refused
+
+
+def _failed_on(case: Case, told: Said) -> Failure | None:
+    """The failure that NCCL's own line, which names no rank, led to: the first after it."""
+    if told.event.rank is not None:
+        return None
+    after = (
+        f for f in case.run.failures if f.event.source == told.event.source and f.line > told.line
+    )
+    return next((f for f in after if f.line - told.line <= _BESIDE), None)
 
 
 def _settings_evidence(case: Case, variable: str) -> list[Evidence]:

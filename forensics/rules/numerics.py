@@ -77,7 +77,7 @@ _PLAIN = _Fault(
     "numerics_nan",
     "NaN in the logits",
     "The probabilities held NaN or infinity: a numeric fault of quantisation, KV dtype or a "
-    "kernel, not of memory. The device assertion is only where it is noticed.",
+    "kernel, not of memory. The sampler, or its device assertion, is only where it is noticed.",
 )
 
 
@@ -110,7 +110,7 @@ def numerics_nan(case: Case) -> Iterator[Finding | Skip]:
         title=fault.title,
         explanation=fault.story,
         evidence=[
-            *case.evidence(warning, sign),
+            *case.evidence(warning, *_unscaled(case), sign),
             *(case.failure_evidence(failure) if failure else []),
         ],
         remedies=_remedies(case, fault),
@@ -126,6 +126,13 @@ def numerics_nan(case: Case) -> Iterator[Finding | Skip]:
         confidence="high" if fault is _SCALE else "medium",
         facts={"warning_line": warning.line if warning else None},
     )
+
+
+def _unscaled(case: Case) -> list[Event]:
+    """The notice that FP8 KV runs with scales of 1.0, where the KV cache is FP8."""
+    if "fp8" not in str(case.run.launch.get("kv_cache_dtype")):
+        return []
+    return list(case.run.of("fp8_kv_without_scales"))[:1]
 
 
 def _fault(case: Case, at: Event, warning: Event | None) -> _Fault:
@@ -186,8 +193,30 @@ def _remedies(case: Case, fault: _Fault) -> list[Remedy]:
     )
     if fault is _SCALE:
         return kept(no_jit, plain_kv, other_gemm)
+    if not _may_be_fp8(case):
+        return kept(plain_kv, _other_attention(case))
     fp4 = _race_remedies(case)[:1] if _is_fp4(case) else []
     return kept(plain_kv, no_jit, *fp4, other_gemm)
+
+
+def _may_be_fp8(case: Case) -> bool:
+    """Whether the weights may be FP8 or FP4: by name or method, or because nothing is known."""
+    launch = case.run.launch
+    named = f"{launch.get('quantization')} {launch.get('model_path')}".lower()
+    loaded = " ".join(event.text for event in case.run.of("load_weight_end")).lower()
+    low = re.search(r"fp8|fp4|w8a8|w4a8|modelopt|mxfp|deepseek-?v?[34r]", f"{named} {loaded}")
+    return low is not None or launch.get("model_path") is None
+
+
+def _other_attention(case: Case) -> Remedy | None:
+    now = case.run.launch.get("attention_backend")
+    return flag(
+        case.run.launch,
+        "attention_backend",
+        "flashinfer" if now == "triton" else "triton",
+        "with weights that are not quantised, attention is the kernel to doubt first",
+        cost="slower",
+    )
 
 
 def _race_remedies(case: Case) -> list[Remedy | None]:

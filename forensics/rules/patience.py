@@ -78,7 +78,8 @@ def _last_own(run: Run, line: Said | None) -> Event | None:
         for e in run.events
         if not e.kind.startswith("container_")
         and e.kind not in ("exited_with", "shell_signal_line")
-        and (line is None or e is not line.event)
+        and (line is None or e.source != line.event.source or e.line < line.event.line)
+        and e.kind != "other"
     ]
     return own[-1] if own else None
 

@@ -64,7 +64,7 @@ def port_in_use(case: Case) -> Iterator[Finding | Skip]:
             *(case.failure_evidence(failure) if failure else []),
         ],
         remedies=_remedies(case, found, race),
-        not_helpful=["memory flags: the process ended with an error, nobody killed it"],
+        not_helpful=["memory flags: a port is taken, nothing ran out"],
         first=found.first.place(case),
         known_at=case.known(found.told.event, found.told.line),
         rank=rank,

@@ -50,13 +50,14 @@ def _finding(
     even: re.Match[str] | None,
 ) -> Finding:
     line = said.strip().split("\n")[0][:200]
+    said_once = line.rstrip(".")
     what = f"blocks of {block['block']} columns" if block else "this many ranks"
     return case.finding(
         "tp-split",
         "quant_config_mismatch",
         failure.event,
         title=f"The split over ranks does not fit the model: {line}",
-        explanation=f"Each rank must get an even part of every matrix, here in {what}: {line}. "
+        explanation=f"Each rank must get an even part of every matrix, in {what}: {said_once}. "
         "Fewer ranks make wider parts; experts can be kept whole with expert parallelism.",
         evidence=case.failure_evidence(failure),
         remedies=_remedies(case, block, even),

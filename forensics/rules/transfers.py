@@ -100,7 +100,21 @@ TROUBLES = (
 )
 
 
-def remedies_of(trouble: Trouble, launch: Launch, *, link_local: bool) -> list[Remedy]:
+REFUSED = re.compile(r"Connection refused|No route to host|Name or service not known|Errno 111\]")
+"""Nobody listens there, or the address is wrong: waiting longer does not help."""
+LOOPBACK = re.compile(
+    r"host='(?:127\.|localhost|::1)|(?:\baddr|://)\S*\b(?:127\.0\.0\.1|localhost)|0\.0\.0\.0"
+)
+"""An address that means this host itself, or no host at all."""
+SENT_TO_ITSELF = (
+    " The address that decode was given is that of its own host (loopback): whoever pairs the two "
+    "(router, load balancer, client) must name the prefill server as decode reaches it."
+)
+
+
+def remedies_of(
+    trouble: Trouble, launch: Launch, *, link_local: bool, said: str = ""
+) -> list[Remedy]:
     """What to do; `link_local`: the device chose an address that does not route."""
     device = flag(
         launch,
@@ -123,7 +137,7 @@ def remedies_of(trouble: Trouble, launch: Launch, *, link_local: bool) -> list[R
         "retries": [links, device, index],
         "nixl": [other, links],
     }
-    return kept(*(chosen.get(trouble.name) or _without_transport(trouble)))
+    return kept(*(chosen.get(trouble.name) or _without_transport(trouble, said)))
 
 
 def _other_backend(launch: Launch) -> Remedy | None:
@@ -137,20 +151,21 @@ def _other_backend(launch: Launch) -> Remedy | None:
     )
 
 
-def _without_transport(trouble: Trouble) -> list[Remedy]:
+def _without_transport(trouble: Trouble, said: str) -> list[Remedy]:
     """Where the devices are not at fault."""
     if trouble.name == "mismatch":
         return [action("align_settings", "page size, dtype and layout alike on both sides")]
     if trouble.name == "bootstrap":
-        return [
+        longer = env(
+            "SGLANG_DISAGGREGATION_BOOTSTRAP_TIMEOUT",
+            "increase",
+            "if prefill is only slow to come up",
+            to="600",
+        )
+        return kept(
             action("check_bootstrap_address", "the prefill host and port, as decode reaches them"),
-            env(
-                "SGLANG_DISAGGREGATION_BOOTSTRAP_TIMEOUT",
-                "increase",
-                "if prefill is only slow to come up",
-                to="600",
-            ),
-        ]
+            None if REFUSED.search(said) else longer,
+        )
     return [action("read_prefill_log", "the cause stands in the other side's log, at this time")]
 
 

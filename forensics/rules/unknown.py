@@ -120,7 +120,9 @@ def _of_failure(case: Case, failure: Failure) -> Finding:
 
 
 def _of_event(case: Case, event: Event) -> Finding:
-    said = event.text.split("\n")[0]
+    said, what = event.text.split("\n")[0], _what(case, event)
+    if what is not None:
+        said = f"{said}: {what.text.strip().removeprefix('what():').strip()}"
     return case.finding(
         PLAYBOOK,
         "unknown",
@@ -128,9 +130,18 @@ def _of_event(case: Case, event: Event) -> Finding:
         title=f"No rule explains this line: {said[:160]}",
         explanation="No rule explains this failure, and no traceback of it stands in the log. "
         f"The first bad line says: {said[:300]}",
+        evidence=case.evidence(event, what),
         confidence="low",
         weight=UNEXPLAINED,
         rank=event.rank or tag_of_dead(case.run, event.source, event.fields),
         phase="serving" if served_before(case.run, event) else event.phase,
         facts={"message": said[:400], "kind": event.kind},
     )
+
+
+def _what(case: Case, event: Event) -> Event | None:
+    """The message of a C++ exception, which stands on the line after its type."""
+    if event.kind != "terminate_called":
+        return None
+    after = (e for e in case.run.of("cpp_what") if e.source == event.source)
+    return next((e for e in after if 0 < e.line - event.line <= 2), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ _EFFECTS = {
 _SPELLED = {"gpu": "GPU", "gpus": "GPUs", "cuda": "CUDA", "jit": "JIT", "ram": "RAM", "ib": "IB"}
 _SIGN_STYLE = {"+": "green", "-": "red", " ": "dim"}
 _CONTEXT_LINES = 1
+_CONSTRAINT = re.compile(r"[<>=!~]=?\s*\d")
+"""A version constraint, not a placeholder such as `<your release>`."""
 
 
 def phrase(remedy: Remedy) -> str:
@@ -44,9 +47,11 @@ def phrase(remedy: Remedy) -> str:
         words = " ".join(_SPELLED.get(word, word) for word in remedy.name.split("_"))
         return f"{words}{f' ({new})' if new else ''}"
     if remedy.kind == "package":
+        if new == "installed":
+            return f"install {remedy.name}"
         grades = ("upgrade", "downgrade", "remove")
         act = remedy.direction if remedy.direction in grades else "install"
-        to = f" to {new}" if act != "install" else new if new[:1] in "<>=!~" else f" {new}"
+        to = f" to {new}" if act != "install" else new if _CONSTRAINT.match(new) else f" {new}"
         return f"{act} {remedy.name}{to if new else ''}{_from(remedy)}"
     name = remedy.name
     if remedy.kind == "flag":

@@ -11,6 +11,7 @@ from rich.text import Text
 from forensics.diagnosis import RunReport
 from forensics.events import PHASES
 from forensics.findings import Finding
+from forensics.timeline.clock import NO_DATE
 from forensics.views.clean import one_line, window
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import PHASE, SEVERITY_STYLE, Places, duration
@@ -40,7 +41,8 @@ def draw_timeline(page: Page, report: RunReport, places: Places) -> None:
     entries += _marks(report, places, page.width) + _end(report, places)
     entries.sort(key=lambda entry: entry.time)
     days = {entry.time.date() for entry in entries}
-    page.heading("Timeline", f"{entries[0].time:%Y-%m-%d}, the log's clock")
+    dated = entries[0].time.year != NO_DATE
+    page.heading("Timeline", f"{entries[0].time:%Y-%m-%d}, the log's clock" if dated else "no date")
     form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
     for entry in entries:
         row = Text(f"  {entry.time.strftime(form)}  ")
@@ -59,6 +61,8 @@ def _phases(run: Run) -> list[_Entry]:
     for event in run.events:
         if event.time is None or event.phase not in PHASES:
             continue
+        if run.started_at and event.time.year == NO_DATE:
+            continue  # before the first line that has a year
         last = max(last, event.time) if last else event.time
         if PHASES.index(event.phase) > reached:
             reached = PHASES.index(event.phase)
