@@ -80,8 +80,8 @@ def killed_from_outside(case: Case) -> Iterator[Finding | Skip]:
 
 _ORCHESTRATOR = re.compile(
     r"Stopping container|\bKilling\b.*(?:container|pod)|\bEvict(?:ed|ion)\b|\bPreempt(?:ed|ion)\b"
-    r"|TaintManagerEviction|node (?:is )?(?:shutting down|not ready)|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)"
-    r"|CANCELLED AT"
+    r"|TaintManagerEviction|node (?:is )?(?:shutting down|not ready)"
+    r"|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|CANCELLED AT"
 )
 
 

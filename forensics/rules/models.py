@@ -88,7 +88,7 @@ def unknown_architecture(case: Case) -> Iterator[Finding | Skip]:
         evidence=[*case.evidence(hidden), *case.failure_evidence(failure)],
         remedies=[
             *(_import_remedies(hidden) if hidden else []),
-            *_remedies(case.run.launch, kind, by_transformers),
+            *_remedies(case.run.launch, kind, by_transformers, hidden is not None),
         ],
         not_helpful=[
             "memory flags: nothing was allocated",
@@ -144,10 +144,13 @@ def _named(raised: Raised) -> str:
     return found[0] if found else ""
 
 
-def _remedies(launch: Launch, kind: str, by_transformers: bool) -> list[Remedy]:
+def _remedies(launch: Launch, kind: str, by_transformers: bool, hidden: bool) -> list[Remedy]:
     native = action(
         "use_build_with_native_model", "a build of SGLang that has the model's class itself"
     )
+    if hidden:
+        reason = "if what the class imports does not fit this release"
+        return [package("sglang", "upgrade", reason, to="latest"), native]
     if not by_transformers:
         return kept(_newer_sglang(launch, kind), native)
     return kept(

@@ -48,7 +48,7 @@ def phrase(remedy: Remedy) -> str:
         return f"{words}{f' ({new})' if new else ''}"
     if remedy.kind == "package":
         if new == "installed":
-            return f"install {remedy.name}"
+            return f"install the Python package {remedy.name}"
         grades = ("upgrade", "downgrade", "remove")
         act = remedy.direction if remedy.direction in grades else "install"
         to = f" to {new}" if act != "install" else new if _CONSTRAINT.match(new) else f" {new}"
