@@ -8,6 +8,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from forensics.diagnosis import Diagnosis, RunReport
+from forensics.findings import Finding
 from forensics.views.terminal.cause import draw_failure, draw_finding
 from forensics.views.terminal.footer import draw_footer
 from forensics.views.terminal.memory import draw_memory
@@ -67,6 +68,11 @@ def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool
     draw_footer(page, diagnosis)
 
 
+def _same_line(finding: Finding, main: Finding | None) -> bool:
+    """A precursor that is the very line of the cause: nothing was known earlier."""
+    return main is not None and finding.role == "precursor" and finding.first == main.first
+
+
 def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> None:
     """The sections of one run."""
     main = main_finding(report)
@@ -78,7 +84,7 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     if main:
         draw_change(page, report, main, verbose)
         draw_command(page, report)
-    others = [finding for finding in report.findings if finding is not main]
+    others = [f for f in report.findings if f is not main and not _same_line(f, main)]
     early = [finding for finding in others if finding.role == "precursor" and main]
     echoes = [finding for finding in others if finding.role == "consequence"]
     rest = [finding for finding in others if finding not in early and finding not in echoes]

@@ -64,6 +64,8 @@ def _sentence(report: RunReport) -> tuple[str, str, str]:
         first = _ended(main.title)
         if run.outcome == "unknown":
             return "ABOUT TO FAIL", "bold red", f" while {doing}: {first}"
+        if run.outcome == "stopped" and run.ready is None:
+            return "STOPPED", "bold yellow", f" while {doing}: {first}"
         return _GOOD.get(run.outcome, "DONE"), "bold yellow", f", but: {first}"
     if run.outcome == "unknown":
         ends = f": the log ends{_after(report)} while {doing}; {_summary(report, ' so far')}"
