@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from forensics.findings import Basis, Direction, Finding, Remedy, RemedyKind
-from forensics.launch import DiffLine, Launch, diff, not_repeated, unsupported, with_changes
+from forensics.launch import DiffLine, Launch, diff, not_repeated, with_changes
+from forensics.launch.naming import translate
 from forensics.releases import names_of
 
 
@@ -39,10 +40,14 @@ def flag(
     """A flag set to a value; None takes it back to its default.
 
     `direction` follows from the old value where both are numbers. The result is None if the
-    release has no such flag, or if the flag has this value already.
+    release has no such flag, or if the flag has this value already. A switch that the release has
+    merged into another flag is named as that flag.
     """
-    if unsupported(launch, {name: to}):
+    words = translate(name, to, launch.table())
+    if words is None:
         return None
+    if len(words) == 1 and name not in names_of(next(iter(words))):
+        (name, to), direction = next(iter(words.items())), "set"
     now = launch.get(name)
     if now == to and (now is not None or name in launch.flags):
         return None

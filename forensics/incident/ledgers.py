@@ -93,6 +93,8 @@ class LedgerReader:
         free, used = event.number("avail_gib"), event.number("usage_gib")
         if used is None and free is not None and self._begin is not None:
             used = self._begin - free
+        if self.ledger.baseline_gib is None and free is not None and used is not None:
+            self.ledger.baseline_gib = round(free + used, 2)  # a log whose head is missing
         self._weights_seen += 1
         if self._weights_seen == 1:
             self.ledger.weights_gib, self.ledger.after_weights_gib = used, free

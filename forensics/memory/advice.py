@@ -17,6 +17,8 @@ HIGHEST_FRACTION = 0.98
 """From here on weights do not fit rather than the fraction being low."""
 BIG_CARD_GIB = 79.0
 MOST_TARGET_GIB = 7.5
+MOST_SHARE = 0.1
+"""On smaller cards: this share of the card, unless twice the least need is more."""
 RESERVE_GIB = 1.0
 """Left free after capture, for activations that nothing else reserves."""
 STEP = 0.01
@@ -63,7 +65,9 @@ def target_free_gib(need: Need, situation: Situation) -> float:
     else:
         target = (need.high_gib or 5 * need.gib) + RESERVE_GIB
     big = (situation.total_gib or situation.baseline_gib) >= BIG_CARD_GIB
-    return max(min(target, MOST_TARGET_GIB), need.low_gib + RESERVE_GIB) if big else target
+    if big:
+        return max(min(target, MOST_TARGET_GIB), need.low_gib + RESERVE_GIB)
+    return max(min(target, MOST_SHARE * situation.baseline_gib), 2 * need.low_gib)
 
 
 def step_down(fraction: float) -> float:
@@ -87,13 +91,13 @@ def suggest_fraction(situation: Situation, need: Need) -> FractionAdvice:
     if lowest is not None and wanted <= lowest:
         target, tight = 1.2 * need.gib + 0.5, True
         wanted = _fraction_for(s, target)
-    wanted = min(wanted, step_down(s.fraction - STEP))
+    wanted = round(min(wanted, step_down(s.fraction - STEP)), 2)
     basis = "computed" if need.basis == "projected" else need.basis
     if _capped(s):
         return _capped_pool(s, basis)
     advice = FractionAdvice(
         possible=wanted > 0 and (lowest is None or wanted > lowest),
-        fraction=round(wanted, 2),
+        fraction=wanted,
         now=s.fraction,
         basis=basis,
         target_gib=target,

@@ -18,7 +18,7 @@ from forensics.memory import (
 )
 from forensics.remedies import env, flag, kept
 from forensics.rules.base import FAILURE, Skip, rule
-from forensics.rules.capture_facts import earlier_need, pending, sizes_of
+from forensics.rules.capture_facts import begin_of, earlier_need, last_begin, pending, sizes_of
 from forensics.rules.case import Case
 from forensics.rules.fractions import (
     baseline_of,
@@ -26,7 +26,7 @@ from forensics.rules.fractions import (
     lower_by,
     lower_for_capture,
 )
-from forensics.rules.memory_facts import echoes, oom_sentence, situation
+from forensics.rules.memory_facts import echoes, least, oom_sentence, situation
 from forensics.rules.shortage import first_shortage, is_device_oom
 
 
@@ -49,10 +49,11 @@ def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:
         return
     failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
     kind = _kind_at(case, first)
-    need = _need_of(case, failed)
+    need = _need_of(case, failed, kind)
     prefill = kind in PREFILL_KINDS
-    begin = _begin_of(case, first, kind)
-    advice = lower_for_capture(case, need) if need else None
+    begin = begin_of(case, first, kind)
+    free = least(b.number("avail_gib") for f in failed if (b := begin_of(case, f, kind)))
+    advice = lower_for_capture(case, need, free) if need else None
     yield case.finding(
         "piecewise-graph-oom" if prefill else "graph-capture-oom",
         "piecewise_graph_oom" if prefill else "graph_capture_oom",
@@ -81,32 +82,23 @@ def _kind_at(case: Case, failure: Failure) -> str:
         return "piecewise"
     if "prefill_cuda_graph" in places or "prefill_graph" in places:
         return "prefill"
-    begin = _begin_of(case, failure, None)
+    if "draft_extend_cuda_graph" in places:
+        return "draft_extend"
+    if "draft_cuda_graph" in places:
+        return "draft"
+    begin = last_begin(case, failure, failure.rank, None)
     return graph_kind(begin.string("what")) if begin else "decode"
 
 
-def _begin_of(case: Case, failure: Failure, kind: str | None) -> Event | None:
-    """The capture-begin line of the failing rank before it failed."""
-    found = None
-    for event in case.run.of("capture_begin"):
-        mine = event.rank == failure.rank and event.source == failure.event.source
-        if not mine or event.line >= failure.line:
-            continue
-        if kind is None or graph_kind(event.string("what")) == kind:
-            found = event
-    return found
-
-
-def _need_of(case: Case, failed: list[Failure]) -> Need | None:
+def _need_of(case: Case, failed: list[Failure], kind: str) -> Need | None:
     """The need of the capture that failed: at least what was taken plus what was refused."""
     bounds = []
     for failure in failed:
-        begin = _begin_of(case, failure, None)
+        begin = begin_of(case, failure, kind)
         free = begin.number("avail_gib") if begin else None
         if failure.oom and failure.oom.free_gib is not None and free is not None:
             bounds.append(lower_bound(free, failure.oom.free_gib, failure.oom.requested_gib))
     worst = max(bounds, key=lambda need: need.gib, default=None)
-    kind = _kind_at(case, failed[0])
     sizes = sizes_of(case, kind)
     to_come = pending(case, kind, sizes)
     better = best_need(earlier_need(case, kind, to_come[0].largest), worst)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forensics.events import Event
+from forensics.incident import Failure
 from forensics.incident.ledgers import graph_kind
 from forensics.memory import (
     Capture,
@@ -102,3 +103,27 @@ def sizes_of(case: Case, kind: str) -> list[int]:
         if isinstance(listed, list):
             return [size for size in listed if isinstance(size, int)]
     return []
+
+
+def begin_of(case: Case, failure: Failure, kind: str) -> Event | None:
+    """The begin line of a kind of graphs before a failure.
+
+    Of the failing rank, or of any (draft graphs are announced by one rank); else the last one.
+    """
+    return (
+        last_begin(case, failure, failure.rank, kind)
+        or last_begin(case, failure, None, kind)
+        or last_begin(case, failure, failure.rank, None)
+    )
+
+
+def last_begin(case: Case, failure: Failure, rank: str | None, kind: str | None) -> Event | None:
+    """The last begin line before a failure, of a rank and a kind of graphs where given."""
+    found = None
+    for event in case.run.of("capture_begin"):
+        mine = event.source == failure.event.source and (not rank or event.rank == rank)
+        if not mine or event.line >= failure.line:
+            continue
+        if kind is None or graph_kind(event.string("what")) == kind:
+            found = event
+    return found

@@ -43,11 +43,19 @@ def failed_fractions(case: Case) -> list[float]:
     ]
 
 
-def lower_for_capture(case: Case, need: Need) -> FractionAdvice | None:
-    """The fraction that leaves capture its room; None where too few figures are known."""
+def lower_for_capture(
+    case: Case, need: Need, begin_gib: float | None = None
+) -> FractionAdvice | None:
+    """The fraction that leaves capture its room; None where too few figures are known.
+
+    `begin_gib` is what was free when the capture in need began: graphs captured before it are
+    then a part of what was taken.
+    """
     here = situation(case)
     if here is None:
         return None
+    if begin_gib is not None:
+        here = replace(here, capture_begin_gib=min(begin_gib, here.capture_begin_gib))
     advice = suggest_fraction(here, need)
     if not advice.possible and case.run.launch.get("max_total_tokens") is None:
         # Nothing capped the pool: its printed size is off, so it is better left out.
@@ -131,7 +139,11 @@ def lower_by(case: Case, missing_gib: float, what: str) -> Remedy | None:
         "mem_fraction_static",
         lowered,
         f"leaves {freed:.1f} GiB more for {what} ({baseline:.1f} x ({fraction:g} - {lowered:g}))"
-        + ("; the fraction now is estimated from what PyTorch held" if guessed else ""),
+        + (
+            "; no flags are shown: the fraction now is estimated from weights and pool"
+            if guessed
+            else ""
+        ),
         direction="decrease",
         basis="lower_bound",
         cost=f"about {tokens:,} KV tokens fewer" if tokens else "a smaller KV pool",
@@ -140,10 +152,19 @@ def lower_by(case: Case, missing_gib: float, what: str) -> Remedy | None:
 
 
 def estimated_fraction(case: Case) -> float | None:
-    """Where no flags are shown: weights and pool as PyTorch held them, of what was free at first.
+    """Where no flags are shown: the share that weights and pool have of what was free at first.
 
-    Graphs and activations are in it too, so it leans high by a little.
+    From the ledger, else as PyTorch held them, which leans high: graphs are in it too.
     """
+    shares = [
+        1 - (free - pool) / base
+        for ledger in case.run.ledgers()
+        if (base := ledger.baseline_gib)
+        and (free := ledger.free_before_pool_gib) is not None
+        and (pool := ledger.pool_gib) is not None
+    ]
+    if shares:
+        return round(min(max(shares), 0.99), 3)
     oom = next((f.oom for f in case.run.failures if f.oom), None)
     baseline = baseline_of(case)
     if oom is None or oom.allocated_gib is None or not baseline:

@@ -74,8 +74,24 @@ def growth_on_gpu(case: Case) -> Readings | None:
         one = series.setdefault(gpu, Readings(gpu, [], []))
         one.events.append(event)
         one.used_gib.append(int(found["used"] or found["used2"]) / 1024)
-    rising = [one for one in series.values() if _rises(one.used_gib)]
+    rising = [one for one in [*series.values(), *_at_updates(case)] if _rises(one.used_gib)]
     return max(rising, key=lambda one: one.used_gib[-1] - one.used_gib[0], default=None)
+
+
+def _at_updates(case: Case) -> list[Readings]:
+    """What each rank had used since the first of several weight updates began.
+
+    Each begins with the cache emptied, and the new weights take the place of the old ones.
+    """
+    series: dict[str, list[Event]] = {}
+    for event in case.run.of("update_weights_begin"):
+        if event.number("avail_gib") is not None:
+            series.setdefault(event.rank or "0", []).append(event)
+    return [
+        Readings(rank, events, [(free[0] or 0.0) - (now or 0.0) for now in free])
+        for rank, events in series.items()
+        if (free := [event.number("avail_gib") for event in events])
+    ]
 
 
 def _rises(used: list[float]) -> bool:
@@ -105,7 +121,7 @@ def gpu_memory_growth(case: Case) -> Iterator[Finding | Skip]:
         readings.events[_POINTS - 1],
         severity="warning",
         role="precursor" if failed else "root_cause",
-        title=f"GPU {readings.gpu} grew from {used[0]:.1f} to {used[-1]:.1f} GiB while serving",
+        title=_title(readings),
         explanation=f"{len(used)} readings rise steadily by {used[-1] - used[0]:.1f} GiB. Weights, "
         "KV pool and graphs have their size from the start, and activations are reused.",
         evidence=case.evidence(readings.events[0], readings.events[-1]),
@@ -115,9 +131,16 @@ def gpu_memory_growth(case: Case) -> Iterator[Finding | Skip]:
             action("report_bug", "readings and the kind of requests are what developers need"),
         ],
         not_helpful=["a lower mem_fraction_static: it only delays the end"],
-        rank=None,
+        rank=readings.events[0].rank,
         phase="serving",
         weight=DEGRADED,
         facts={"used_gib": used[:200]},
         playbook="gpu-memory-leak",
     )
+
+
+def _title(readings: Readings) -> str:
+    used = readings.used_gib
+    if readings.events[0].kind == "update_weights_begin":
+        return f"{used[-1]:.1f} GiB lost over {len(used)} weight updates while serving"
+    return f"GPU {readings.gpu} grew from {used[0]:.1f} to {used[-1]:.1f} GiB while serving"

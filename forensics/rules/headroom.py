@@ -140,7 +140,7 @@ def _alarm(
     on = f"on {ranks} ranks" if ranks > 1 else f"on {event.rank}" if event.rank else "on the GPU"
     spread = f"{need.low_gib:.2f} to {need.high_gib:.2f}" if need.high_gib else f"{need.gib:.2f}"
     passed = has_passed(case, kind)
-    advice = None if passed else lower_for_capture(case, need)
+    advice = None if passed else lower_for_capture(case, need, free)
     guessed = f" (the pool's figure less {begin.gap_gib:.2f})" if begin.gap_gib else ""
     return case.finding(
         "graph-capture-headroom",

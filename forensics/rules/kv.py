@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from forensics.events import Event
-from forensics.findings import Finding, Remedy
+from forensics.findings import Finding, Remedy, Severity
 from forensics.memory import Ledger
 from forensics.remedies import action, flag, kept
 from forensics.rules.base import DEGRADED, FAILURE, Skip, rule
@@ -148,7 +148,7 @@ def _undersized(
         if (ledger.after_pool_gib is not None)
         else ""
     )
-    refused = case.run.first("request_too_long")
+    refused = case.run.first("request_too_long", "input_too_long")
     return case.finding(
         "kv-pool-undersized",
         "kv_pool_undersized",
@@ -213,21 +213,22 @@ def _small(
     case: Case, event: Event, ledger: Ledger, tokens: int, context: int, typed: bool
 ) -> Finding | None:
     """A pool smaller than one full request, by choice or by a low share."""
-    refused = case.run.first("request_too_long")
+    refused = case.run.first("request_too_long", "input_too_long")
     warned = case.run.first("kv_pool_under_context")
+    event = warned if warned and warned.line < event.line else event
     quiet = case.run.ready is not None and refused is None and warned is None
     if quiet and tokens >= _TINY * context:
         return None  # long contexts that nobody uses are common, and it serves
     end = ledger.end_gib or 0.0
     pool = ledger.pool_gib or 0.0
-    idle = not typed and tokens < _TINY * context and end > max(4 * pool, 8.0)
-    root = idle and refused is not None
+    idle = tokens < _TINY * context and end > max(4 * pool, 8.0)
+    root = idle and refused is not None and (not typed or _model_takes(refused, context))
     why = "max_total_tokens limits it" if typed else f"{end:.1f} GiB are free after start-up"
     return case.finding(
         "kv-pool-under-context",
         "kv_pool_undersized",
         event,
-        severity="critical" if root else "warning" if case.run.ready is None else "info",
+        severity=_severity(case, root, typed),
         role="root_cause" if root else "precursor",
         title=f"The KV pool holds {tokens:,} tokens, fewer than one request of {context:,}",
         explanation=f"A request longer than the pool cannot be served; {why}.",
@@ -240,6 +241,18 @@ def _small(
         facts={"kv_tokens": tokens, "context_len": context, "came_true": refused is not None},
         playbook="kv-pool-undersized",
     )
+
+
+def _model_takes(refused: Event, context: int) -> bool:
+    """Whether the model would take a prompt that was refused: the pool is what is too short."""
+    length = refused.number("input_len")
+    return length is not None and length < context
+
+
+def _severity(case: Case, root: bool, typed: bool) -> Severity:
+    if root and not typed:
+        return "critical"
+    return "warning" if root or case.run.ready is None else "info"
 
 
 def _larger_or_shorter(case: Case, tokens: int, typed: bool, root: bool) -> list[Remedy]:
@@ -256,4 +269,4 @@ def _larger_or_shorter(case: Case, tokens: int, typed: bool, root: bool) -> list
             direction="decrease",
             basis="computed",
         )
-    return kept(limit, grow_pool(case), shorter)
+    return kept(limit, None if typed else grow_pool(case), shorter)

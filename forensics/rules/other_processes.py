@@ -146,7 +146,7 @@ def memory_unbalanced(case: Case) -> Iterator[Finding | Skip]:
         least = raised.fields.get("least_gib")
         local = raised.fields.get("local_gib")
         figures = (
-            f"The poorest GPU has {least} GiB free, this rank's {local}. "
+            f"The poorest GPU has {_short(least)} GiB free, this rank's {_short(local)}. "
             if least is not None and local is not None
             else ""
         )
@@ -216,3 +216,8 @@ def uneven_memory(case: Case) -> Iterator[Finding | Skip]:
         facts={"least_gib": least, "next_gib": next_least},
         playbook="rank-memory-imbalance",
     )
+
+
+def _short(size: object) -> str:
+    """A size as the other lines print theirs; the check itself prints all digits."""
+    return f"{size:.2f}" if isinstance(size, float) else str(size)

@@ -94,6 +94,8 @@ def fraction_above_automatic(case: Case) -> Iterator[Finding | Skip]:
     dump = case.run.first("server_args_dump")
     if dump is None or fraction <= own + case.threshold(_FAR):
         return
+    if any(failure.phase in ("init", "load") for failure in case.run.failures):
+        return  # the fraction is used only after loading
     total = least(ledger.total_gib for ledger in case.run.ledgers()) or 0.0
     failed = any(True for _ in shortages(case))
     yield case.finding(

@@ -15,6 +15,8 @@ from forensics.rules.serving_remedies import chunk
 _VARIABLE = "SGLANG_FLASHINFER_WORKSPACE_SIZE"
 _DEFAULT = 384 * 2**20
 _LEAST = 2**30
+_OVERFLOWS = ("workspace_overflow", "workspace_buffer_overflow")
+"""The kernel's words, FlashInfer's older and newer ones."""
 
 
 @rule(
@@ -32,7 +34,9 @@ def workspace_overflow(case: Case) -> Iterator[Finding | Skip]:
     size = said.fields.get("buffer_bytes")
     asked = int(size) if isinstance(size, int | float) else 0
     text = case.run.launch.env.get(_VARIABLE, "")
+    left = said.fields.get("available_bytes")
     now = int(text) if text.isdigit() else _DEFAULT
+    now = max(now, int(left) if isinstance(left, int | float) else 0)
     name = str(said.fields.get("buffer") or "a buffer")
     yield case.finding(
         "workspace-overflow",
@@ -77,8 +81,8 @@ def _remedies(case: Case, failure: Failure, now: int, asked: int) -> list[Remedy
 def _overflow(case: Case) -> tuple[Failure, Raised | Event] | None:
     for failure in case.run.failures:
         for raised in failure.traceback.chain if failure.traceback else []:
-            if raised.kind == "workspace_overflow":
+            if raised.kind in _OVERFLOWS:
                 return failure, raised
-        if failure.event.kind == "workspace_overflow":
+        if failure.event.kind in _OVERFLOWS:
             return failure, failure.event
     return None

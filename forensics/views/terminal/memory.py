@@ -12,7 +12,7 @@ from typing import TypeAlias
 from rich.text import Text
 
 from forensics.diagnosis import RunReport
-from forensics.findings import MemoryRow
+from forensics.findings import MemoryRow, Place
 from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.words import DOING, PHASE, Places, fold_ranks
@@ -62,9 +62,12 @@ def draw_memory(page: Page, report: RunReport, places: Places) -> None:
 
 
 def _groups(report: RunReport) -> list[_Group]:
-    """The last row of each rank up to the phase of the run, folded where alike."""
+    """The last row of each rank up to the failure, folded where alike."""
     rows = [row for row in report.run.memory if _has_figures(row)]
-    of_phase = [row for row in rows if row.phase == report.run.phase]
+    phase = report.run.phase
+    of_phase = [row for row in rows if row.phase == phase]
+    if of_phase and (cause := report.root_cause):
+        of_phase = [row for row in rows if row.phase == phase or _precedes(row, cause.first)]
     last: dict[tuple[str, str], MemoryRow] = {}
     for row in of_phase if report.run.outcome == "failed" and of_phase else rows:
         last[row.source, row.rank] = row
@@ -78,6 +81,10 @@ def _groups(report: RunReport) -> list[_Group]:
         else:
             groups.append(_Group(row, [row.rank]))
     return groups
+
+
+def _precedes(row: MemoryRow, place: Place) -> bool:
+    return row.source == place.source and (row.line or 0) < place.line
 
 
 def _has_figures(row: MemoryRow) -> bool:
