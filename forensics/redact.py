@@ -20,6 +20,11 @@ _NAME = (
     r"|passphrase|keyfile[_-]password|access[_-]token|auth[_-]token|hf[_-]token|session[_-]token"
     r"|bearer[_-]token|hub[_-]token|github[_-]token|private[_-]key)"
 )
+_VARIABLE = (
+    r"(?:[A-Z][A-Z0-9_]{0,60})?(?:PASSWORD|(?<=_)(?:PWD|PASS|AUTH|DSN)|(?<=_)KEY|SECRET"
+    r"|(?<![A-Z0-9])TOKEN|(?<=_)TOKEN)"
+)
+"""Variables of the environment are named more freely than flags: `PGPASSWORD`, `DB_PASS`."""
 _EMPTY = r"""(?:\\?["'])?(?:none|null|true|false|\[redacted\])(?![\w.-])"""
 _QUOTED = r"""\\?"(?:[^"\\]|\\[^"])+\\?"|\\?'(?:[^'\\]|\\[^'])+\\?'"""
 _BARE = r"""[^\s"'\\,;&)}\]|<>]+"""
@@ -52,18 +57,22 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
      rf"\1{REDACTED}@"),
     (re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|sig|signature|token|key)=)[^\s&'\"]+"),
      rf"\1{REDACTED}"),
+    (re.compile(r"(?i)\b(https?://)[^\s/@:'\"?#\[]{1,200}@"), rf"\1{REDACTED}@"),
+    (re.compile(r"(?i)\b((?:account|sharedaccess)key=)[^\s;'\"\[]+"), rf"\1{REDACTED}"),
+    (re.compile(rf"""(?<![A-Za-z0-9_])({_VARIABLE}=)(?!(?i:{_EMPTY}))({_QUOTED}|{_BARE})"""),
+     _keep_quotes),
     # name=value, "name": "value", --name value, for names that hold secrets.
     (re.compile(rf"""(?i)(?<![a-z0-9])({_NAME}\\?["']?\s*[:=]\s*)(?!\s*{_EMPTY})({_QUOTED}|{_BARE})"""),
      _keep_quotes),
-    (re.compile(rf"""(?i)(--[\w-]{{0,40}}?{_NAME}(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
+    (re.compile(rf"""(?i)(--(?:[\w-]{{0,40}}?{_NAME}|token)(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
      _keep_quotes),
 )  # fmt: skip
 
-_SECRET_NAME = re.compile(rf"(?i)(?:.*[_-])?{_NAME}$|.*_token$")
+_SECRET_NAME = re.compile(rf"(?i)(?:.*[_-])?{_NAME}$|.*_token$|(?-i:{_VARIABLE})$")
 _HINTS = (
     *("sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "nvapi-"),
     *("xox", "aiza", "akia", "asia", "eyj", "bearer", "basic", "authorization", "://", "?", "&"),
-    *("key", "secret", "passw", "passphrase"),
+    *("key", "secret", "pass", "pwd=", "_auth=", "_dsn=", "token="),
 )
 _TOKEN = re.compile(r"[_-]token(?!s|iz)")
 _NOT_SECRET_TOKENS = re.compile(r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio)_token$")

@@ -26,6 +26,12 @@ from forensics.redact import REDACTED, is_secret_name, redact, redact_argv, reda
         ("https://user:pass@host/x", "https://[redacted]@host/x"),
         ("redis://:pw@host", "redis://[redacted]@host"),
         ("https://h/x?X-Amz-Signature=abcd&b=1", "https://h/x?X-Amz-Signature=[redacted]&b=1"),
+        ("PGPASSWORD=pw1 MYSQL_PWD=pw2 x", "PGPASSWORD=[redacted] MYSQL_PWD=[redacted] x"),
+        ("DB_PASS='a b' TOKEN=abc", "DB_PASS='[redacted]' TOKEN=[redacted]"),
+        ("AZURE_STORAGE_KEY=Zm9v== x", "AZURE_STORAGE_KEY=[redacted] x"),
+        ("AccountName=a;AccountKey=Zm9v==;", "AccountName=a;AccountKey=[redacted];"),
+        ("https://t0ken@host/x", "https://[redacted]@host/x"),
+        ("--token abc --port 3", "--token [redacted] --port 3"),
         ("ssl_keyfile_password='pw'", "ssl_keyfile_password='[redacted]'"),
     ],
 )
@@ -44,6 +50,7 @@ def test_secrets_are_removed_once_and_for_all(text: str, expected: str) -> None:
         "Basic auth failed",
         "a task-scheduler on disk-abcdefghijkl",
         "hf_config=3",
+        "PWD=/root KEY=v MAX_TOKENS=5 NCCL_PASSES=2",
     ],
 )
 def test_other_text_stays(text: str) -> None:
