@@ -7,7 +7,7 @@ as `Event`.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -95,14 +95,16 @@ class SourceParser:
         """The wrappers found around every line, in words."""
         return self._unwrapper.name if self._unwrapper else None
 
-    def prepare(self, block: Block) -> Block | Sorted:
+    def prepare(self, block: Block, thin: int = 1) -> Block | Sorted:
         """Sort a large block into lanes ahead of `feed`; it may run in another thread.
+
+        With `thin`, one routine line in so many is read in full and stands for the others.
 
         A block that is not worth it, or that comes before the wrappers are known, stays as it is.
         """
         if self._unwrapper is None or not self._worth_lanes(block):
             return block
-        return self._sorter().sort(block.data, block.first_line, self.span_s)
+        return self._sorter().sort(block.data, block.first_line, self.span_s, thin)
 
     def feed(self, block: Block | Sorted) -> Chunk:
         """Take one block of complete lines, as it is or prepared."""
@@ -203,17 +205,40 @@ class SourceParser:
         return list(self._assembler.tracker.starts)
 
 
+_SORTERS = 2
+"""Blocks that are sorted at once: polars leaves the second core idle between its steps."""
+
+_IN_FULL = 8
+"""Blocks at the beginning of a source of which every routine line is read in full."""
+
+_THIN = 4
+"""Of later blocks, but for the last one, one routine line in so many is."""
+
+
 def ahead(parser: SourceParser, blocks: Iterable[Block]) -> Iterator[Block | Sorted]:
-    """Blocks ready for `feed`: while one is fed, the next is sorted in a second thread."""
-    with ThreadPoolExecutor(1) as pool:
-        waiting: Future[Block | Sorted] | None = None
-        for block in blocks:
+    """Blocks ready for `feed`: while one is fed, the next ones are sorted in other threads."""
+    with ThreadPoolExecutor(_SORTERS) as pool:
+        waiting: deque[Future[Block | Sorted]] = deque()
+        for place, block, is_last in _with_end(blocks):
             if not parser.knows_wrappers:
                 yield block
                 continue
-            following = pool.submit(parser.prepare, block)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = following
-        if waiting is not None:
-            yield waiting.result()
+            thin = 1 if place < _IN_FULL or is_last else _THIN
+            waiting.append(pool.submit(parser.prepare, block, thin))
+            if len(waiting) > _SORTERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _with_end(blocks: Iterable[Block]) -> Iterator[tuple[int, Block, bool]]:
+    """Each block with its place and whether it is the last one."""
+    held: Block | None = None
+    place = 0
+    for block in blocks:
+        if held is not None:
+            yield place, held, False
+            place += 1
+        held = block
+    if held is not None:
+        yield place, held, True

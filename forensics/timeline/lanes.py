@@ -20,6 +20,7 @@ LINE, TEXT = pl.col("line"), pl.col("text")
 _TIME = "%Y-%m-%d %H:%M:%S"
 _LAYOUTS = 4
 _WORDS = {"decode_batch": " Decode batch", "prefill_batch": " Prefill batch"}
+_LANES = {"decode_batch": "decode", "prefill_batch": "prefill", "http_access": "access"}
 _OK = " 200 OK"
 _GRAPH = " graph: "
 """`cuda graph: `, `npu graph: ` and the like are one field."""
@@ -42,10 +43,11 @@ class Lanes:
         self._prefix = prefix
         self._labels = {kind: grammar.kinds[kind].labels for kind in _WORDS}
 
-    def sort(self, data: bytes, first_line: int, span_s: int = 1) -> Sorted:
+    def sort(self, data: bytes, first_line: int, span_s: int = 1, thin: int = 1) -> Sorted:
         """Sort one block of complete lines, the first of which has this number.
 
-        Rows of batch lines are summed over spans of `span_s`.
+        Rows of batch lines are summed over spans of `span_s`. With `thin`, one routine line in so
+        many is read in full and stands for the others; those are checked to be one whole line.
         """
         frame = pl.read_lines(data, row_index_name="number").with_columns(
             (pl.col("number").cast(pl.Int64) + first_line),
@@ -58,15 +60,13 @@ class Lanes:
         is_hot = pl.col("decode") | pl.col("prefill") | pl.col("access")
         rare = frame.filter(~is_hot).select("number", "line")
         text = LINE.str.replace(self._prefix, "") if self._prefix else LINE
-        hot = frame.filter(is_hot)
-        todo = {
-            "decode_batch": hot.filter("decode").select("number", "line", text.alias("text")),
-            "prefill_batch": hot.filter("prefill").select("number", "line", text.alias("text")),
-            "http_access": hot.filter("access").select("number", "line", text.alias("text")),
+        hot = frame.filter(is_hot).with_columns(text.alias("text"))
+        lanes = {
+            kind: hot.filter(lane).select("number", "line", "text") for kind, lane in _LANES.items()
         }
-        rows, odd = self._read(todo, span_s)
+        rows, odd = self._read({k: _thinned(part, thin) for k, part in lanes.items()}, span_s)
         lost = sum(part.height for part in odd)
-        merged = pl.concat([empty(), *rows])
+        merged = pl.concat([empty(), *rows]).with_columns(pl.col("n") * thin)
         # Long strings of polars are views into the block: copied, the block can go.
         merged = merged.with_columns(pl.Series("rank", merged["rank"].to_list(), pl.String))
         return Sorted(_texts([rare, *odd]), merged, hot.height - lost, frame.height)
@@ -118,6 +118,14 @@ def _summed(kind: str, typed: pl.DataFrame, span_s: int) -> pl.LazyFrame:
         .group_by("time", "lane", maintain_order=True)
         .agg(pl.col("line").min(), pl.len().alias("n"))
     )
+
+
+def _thinned(lines: pl.DataFrame, thin: int) -> pl.DataFrame:
+    """One in so many of the lines that hold one head, and every line that holds another."""
+    if thin == 1:
+        return lines
+    heads = TEXT.str.count_matches("] ", literal=True)
+    return lines.filter((heads != 1) | (pl.int_range(pl.len()) % thin == 0))
 
 
 def _texts(frames: list[pl.DataFrame]) -> list[tuple[int, str]]:
