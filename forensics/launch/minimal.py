@@ -70,10 +70,11 @@ _FEATURE_RULES = frozenset(
     {"disable_overlap_schedule", "disable_piecewise_cuda_graph", "disable_shared_experts_fusion"}
     | {"disable_hybrid_swa_memory", "disable_chunked_prefix_cache", "disable_prefill_cuda_graph"}
 )
+_DRAFT_PATH = "speculative_draft_model_path"
 _COPIES = {
     "tokenizer_path": "model_path",
     "served_model_name": "model_path",
-    "speculative_draft_model_path": "model_path",
+    _DRAFT_PATH: "model_path",
 }
 
 
@@ -146,7 +147,8 @@ def _mark(launch: Launch, field: str, value: Value, gpu_total_mib: float | None)
 def _copied(launch: Launch, field: str, value: Value) -> bool:
     source = _COPIES.get(field)
     if source and value == launch.flags.get(source):
-        return True
+        # EAGLE does not start without its draft, whatever path that has.
+        return field != _DRAFT_PATH or launch.flags.get("speculative_algorithm") is None
     if field == "device":
         return value == "cuda"
     if field == "cuda_graph_bs" and isinstance(value, list):
@@ -185,16 +187,16 @@ def _rule_mark(launch: Launch, field: str, value: Value) -> str:
     return RESOLVED if value in _OWN_CHOICES.get(field, ()) else LIKELY
 
 
-def _fraction_mark(launch: Launch, value: Value, gpu_total_mib: float | None) -> str | None:
+def _fraction_mark(launch: Launch, value: Value, gpu_total_mib: float | None) -> str:
     if not isinstance(value, int | float):
         return LIKELY
     if gpu_total_mib is not None:
         settings = Settings.of_launch(launch.get, launch.table().version)
         automatic = automatic_fraction(gpu_total_mib, settings)
         if automatic is not None and abs(value - automatic) <= 0.002 + 1e-9:
-            return None
+            return RESOLVED
         return LIKELY
-    return LIKELY if abs(value * 100 - round(value * 100)) < 1e-6 else None
+    return LIKELY if abs(value * 100 - round(value * 100)) < 1e-6 else RESOLVED
 
 
 def _class_default(launch: Launch, field: str, gpu_total_mib: float) -> int | None:

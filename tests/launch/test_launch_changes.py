@@ -198,13 +198,16 @@ def test_minimal_command_of_a_dump() -> None:
 
 def test_the_heuristic_fraction_was_not_typed() -> None:
     launch = dumped("0.5.9", model_path="m", mem_fraction_static=0.848, tp_size=8)
-    assert "mem_fraction_static" not in {a.field for a in launch.minimal_flags()}
+    assert "--mem-fraction-static" not in launch.argv()
+    marks = {a.field: a.mark for a in launch.minimal_flags()}
+    assert marks["mem_fraction_static"] == "resolved"
     launch = dumped(
         "0.5.9", model_path="m", mem_fraction_static=0.85, tp_size=8, chunked_prefill_size=8192
     )
-    fields = {a.field for a in launch.minimal_flags(gpu_total_mib=97887)}
-    assert "mem_fraction_static" not in fields  # within 0.002 of what 0.5.9 picks
-    assert "mem_fraction_static" in {a.field for a in launch.minimal_flags()}
+    marks = {a.field: a.mark for a in launch.minimal_flags(gpu_total_mib=97887)}
+    assert marks["mem_fraction_static"] == "resolved"  # within 0.002 of what 0.5.9 picks
+    marks = {a.field: a.mark for a in launch.minimal_flags()}
+    assert marks["mem_fraction_static"] == "likely typed"
 
 
 def test_dump_and_command_together() -> None:

@@ -42,3 +42,14 @@ def test_a_command_that_is_known_is_repeated_whole() -> None:
     typed = launch(attention_backend="flashinfer")
     typed.command = ["python3", "-m", "sglang.launch_server", "--model-path", "/m"]
     assert not_repeated(typed) == []
+
+
+def test_a_fraction_that_may_be_automatic_is_named() -> None:
+    assert not_repeated(launch(mem_fraction_static=0.836)) == ["--mem-fraction-static 0.836"]
+
+
+def test_a_draft_at_the_model_path_is_repeated_where_it_is_used() -> None:
+    draft = "--speculative-draft-model-path"
+    unused = launch(speculative_draft_model_path="/m")
+    used = launch(speculative_draft_model_path="/m", speculative_algorithm="EAGLE")
+    assert (draft in unused.argv(), draft in used.argv()) == (False, True)
