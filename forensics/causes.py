@@ -53,6 +53,7 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
         new_env=after.env,
         diff=after.diff,
         not_repeated=after.not_repeated,
+        remove_env=after.remove_env,
     )
 
 

@@ -28,6 +28,8 @@ class RunReport:
     """The launch with the first remedy applied, as an argument list; never for a shell."""
     new_env: dict[str, str] = field(default_factory=dict)
     """The variables of that launch."""
+    remove_env: list[str] = field(default_factory=list)
+    """Variables that the new launch must not have."""
     diff: list[DiffLine] = field(default_factory=list)
     """From the old launch to the new one."""
     not_repeated: list[str] = field(default_factory=list)

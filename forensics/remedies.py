@@ -124,6 +124,8 @@ class NewLaunch:
     diff: list[DiffLine] = field(default_factory=list)
     not_repeated: list[str] = field(default_factory=list)
     """Flags left out, since SGLang may have picked their values itself."""
+    remove_env: list[str] = field(default_factory=list)
+    """Variables to take away; the log need not have shown them set."""
 
 
 def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
@@ -137,7 +139,10 @@ def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
         changes = {remedy.name: _value(remedy)} if remedy.kind == "flag" else {}
         variables = {remedy.name: _text(remedy)} if remedy.kind == "env" else {}
         after = with_changes(launch, changes, variables)
-        return NewLaunch(after.argv(), after.env, diff(launch, after), not_repeated(after))
+        gone = [name for name, text in variables.items() if text is None]
+        lines = [DiffLine("-", name) for name in gone if name not in launch.env]
+        lines += diff(launch, after)
+        return NewLaunch(after.argv(), after.env, lines, not_repeated(after), gone)
     return NewLaunch()
 
 

@@ -75,6 +75,7 @@ class Verdict:
     """The finding that ended the waiting, if one did."""
     new_command: list[str] | None = None
     new_env: dict[str, str] = field(default_factory=dict)
+    remove_env: list[str] = field(default_factory=list)
     command_status: int | None = None
     """Exit status of the command that was run; minus the signal's number if one ended it."""
     log: str | None = None

@@ -267,6 +267,7 @@ class Watch:
             finding=finding,
             new_command=report.new_command,
             new_env=report.new_env,
+            remove_env=report.remove_env,
             last_lines=[] if named else last_lines(report),
         )
 

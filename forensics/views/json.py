@@ -101,6 +101,7 @@ def _run(report: RunReport) -> RunDocument:
             "skipped_rules": report.skipped,
             "new_command": report.new_command,
             "new_env": report.new_env,
+            "remove_env": report.remove_env,
             "not_repeated": report.not_repeated,
         }
     )

@@ -68,6 +68,8 @@ class RunDocument(Model):
     """The launch with the first remedy applied; an argument list, not for a shell."""
     new_env: dict[str, str] = Field(default_factory=dict)
     """The variables of that launch, as far as the log tells."""
+    remove_env: list[str] = Field(default_factory=list)
+    """Variables that it must not have: `env -u NAME`."""
     not_repeated: list[str] = Field(default_factory=list)
     """Flags that `new_command` leaves out, since SGLang may have picked their values itself."""
 

@@ -243,6 +243,13 @@ def test_flags_that_may_be_the_servers_own_are_named(make: Callable[..., Diagnos
     ) in page
 
 
+def test_a_variable_to_take_away_is_unset_for_the_new_launch(
+    make: Callable[..., Diagnosis],
+) -> None:
+    page = draw(make(new_command=["serve"], new_env={"A": "1"}, remove_env=["NCCL_X"]))
+    assert "  env -u NCCL_X A=1 serve" in page
+
+
 def test_verbose_shows_all_evidence_and_the_rules_that_were_skipped(launch_b: Diagnosis) -> None:
     page = draw(launch_b, verbose=True)
     assert "has 94.72 GiB memory in use." in page

@@ -102,6 +102,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "finding": _dump(verdict.finding),
         "new_command": verdict.new_command,
         "new_env": verdict.new_env,
+        "remove_env": verdict.remove_env,
         "command_status": verdict.command_status,
         "log": verdict.log,
         "last_lines": verdict.last_lines,

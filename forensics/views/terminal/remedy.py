@@ -94,6 +94,9 @@ def draw_command(page: Page, report: RunReport) -> None:
     line = "  "
     env = redact_value(report.new_env)
     variables = [f"{one_line(name)}={shlex.quote(one_line(text))}" for name, text in env.items()]
+    if report.remove_env:
+        unset = [f"-u {shlex.quote(one_line(name))}" for name in report.remove_env]
+        variables = ["env", *unset, *variables]
     for words in [*variables, *_options(redact_argv(report.new_command))]:
         if len(line) + len(words) + 3 > page.width and line.strip():
             page.raw(Text(f"{line}\\"))
