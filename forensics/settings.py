@@ -8,6 +8,7 @@ the other keys are replaced.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -63,7 +64,8 @@ class Effective:
         }
 
     def for_rules(self) -> Settings:
-        """What concerns the rules."""
+        """What concerns the rules. Raises SettingsError for a model's configuration without use."""
+        _require_json(self.values["model_config"])
         thresholds = self.entries("thresholds").items()
         return Settings(
             model_config=self["model_config"],
@@ -257,6 +259,25 @@ def _checked(layer: _Layer) -> _Keys:
             bounds = f"{limit.least:g} to {limit.most:g}"
             raise layer.error(f"thresholds.{name}", f"{value:g} is not within {bounds}")
     return given
+
+
+def _require_json(setting: Setting) -> None:
+    """Refuses a model's configuration that would say nothing."""
+    path: Path | None = setting.value
+    if path is None:
+        return
+    problem = None
+    try:
+        if not path.is_file():
+            problem = "not a file" if path.exists() else "no such file"
+        elif not isinstance(json.loads(path.read_text(encoding="utf-8")), dict):
+            problem = "no JSON object"
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    except (ValueError, RecursionError):
+        problem = "not JSON"
+    if problem:
+        raise SettingsError(f"{setting.origin}: model_config: {path}: {problem}")
 
 
 def _complaint(layer: _Layer, error: ValidationError) -> SettingsError:

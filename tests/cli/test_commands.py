@@ -58,7 +58,11 @@ def test_json_is_all_there_is_on_standard_output(line: Line, run: Run) -> None:
         assert result.err == ""
 
 
-def test_options_reach_the_line(line: Line, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_line(
+    line: Line, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
     known = [SimpleNamespace(id=name) for name in "xyz"]
     monkeypatch.setattr("forensics.rules.registry", lambda: known)
     run("analyze", "a.log", "-", "--select", "x", "--select", "y", "--ignore", "z",

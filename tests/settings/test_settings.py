@@ -159,3 +159,17 @@ def test_settings_reach_the_rules(program: Program, tmp_path: Path, fixtures: Pa
     assert "scale-format" not in severity
     assert severity["transformers-rope"] == "warning"
     assert program("analyze", log, "--fail-on", "critical", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [(None, "no such file"), ("{", "not JSON"), ("[1]", "no JSON object")]
+)
+def test_a_model_config_that_says_nothing_is_refused(
+    work: Path, text: str | None, problem: str
+) -> None:
+    path = work / "config.json"
+    if text is not None:
+        path.write_text(text)
+    found = effective({"model_config": path}, start=work, environ={})
+    with pytest.raises(SettingsError, match=f"^option: model_config: {path}: {problem}$"):
+        found.for_rules()
