@@ -152,6 +152,8 @@ def _notice(source: SourceFacts) -> str | None:
 
 def _nothing_recognised(incident: Incident) -> str:
     if not any(source.bytes for source in incident.sources):
+        if unread := [source.notice for source in incident.sources if source.notice]:
+            return "; ".join(unread[:3])
         return "nothing to read: the input is empty"
     names = ", ".join(source.path for source in incident.sources[:3])
     return f"no line of {names} was recognised as a log of SGLang"

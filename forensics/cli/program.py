@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, NoReturn, ParamSpec
+from typing import Annotated, ParamSpec
 
 import typer
 
@@ -18,6 +19,9 @@ USAGE = 2
 NOT_A_LOG = 3
 INTERNAL = 70
 INTERRUPTED = 130
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of writing alone; when a write fails, Python does not say to which file."""
 
 app = typer.Typer(
     help="Diagnose SGLang launches from their logs.",
@@ -46,7 +50,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if kwargs.get("debug"):
                 raise
-            _fail(error)
+            raise typer.Exit(_told(error)) from None
         finally:
             _tell_of_rules()
 
@@ -80,6 +84,8 @@ def main() -> None:
             # Python would abort. Files and bars are closed by now.
             os._exit(INTERRUPTED)
         raise
+    except OSError as error:  # of help and version, which no command guards
+        sys.exit(_told(error))
 
 
 def unknown_rule(rule: str, known: list[str]) -> str:
@@ -100,11 +106,12 @@ def _tell_of_rules() -> None:
             error_line(problem)
 
 
-def _fail(error: Exception) -> NoReturn:
-    """One line on standard error, and the exit code of the error."""
+def _told(error: Exception) -> int:
+    """The exit code of an error, which has got its one line on standard error."""
     from forensics.pipeline import InputError, NotALog
     from forensics.settings import SettingsError
     from forensics.views.console import error_line
+    from forensics.views.output import abandon_stdout
 
     if isinstance(error, NotALog):
         code, text = NOT_A_LOG, str(error)
@@ -112,8 +119,11 @@ def _fail(error: Exception) -> NoReturn:
         code, text = USAGE, str(error)
     elif isinstance(error, OSError) and error.filename:
         code, text = USAGE, f"{error.filename}: {error.strerror}"
+    elif isinstance(error, OSError) and error.errno in _DISK_FULL:
+        abandon_stdout()
+        code, text = USAGE, f"cannot write the output: {error.strerror}"
     else:
         hint = "rerun with --debug for the traceback"
         code, text = INTERNAL, f"internal error: {type(error).__name__}: {error} ({hint})"
     error_line(text)
-    raise typer.Exit(code)
+    return code
