@@ -42,8 +42,8 @@ class IncidentBuilder:
         due = False
         for event in chunk.events:
             due = self._of(source, event.run).add(event) or due
-        for rows in chunk.serving:
-            for run, kind, count in self._rows.add_marked(rows, source, starts):
+        for routine in chunk.serving:
+            for run, kind, count in self._rows.take(routine, source, starts):
                 self._of(source, run).counts[kind] += count
         if due:
             self._take_rows()

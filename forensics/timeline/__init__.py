@@ -30,12 +30,22 @@ _WORTH_LANES = 256 * 1024
 """Bytes of a block from which sorting it into lanes is faster than reading line by line."""
 
 
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """Routine lines of one block: their rows, and how many there were of each kind."""
+
+    rows: pl.DataFrame
+    counts: dict[str, int]
+    first_line: int
+    last_line: int
+
+
 @dataclass(slots=True)
 class Chunk:
     """What one or more blocks gave: finished events in order, and rows of routine lines."""
 
     events: list[Event] = field(default_factory=list)
-    serving: list[pl.DataFrame] = field(default_factory=list)
+    serving: list[Routine] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -189,7 +199,8 @@ class SourceParser:
         self.tally.recognised += found.hot_lines
         self._hot_lines += found.hot_lines
         if found.hot.height:
-            chunk.serving.append(found.hot)
+            last = self.tally.lines
+            chunk.serving.append(Routine(found.hot, found.counts, last - found.lines + 1, last))
         return found.rare
 
     def _count(self, seen: tuple[int, int, Counter[str]]) -> None:
@@ -211,7 +222,7 @@ _SORTERS = 2
 _IN_FULL = 8
 """Blocks at the beginning of a source of which every routine line is read in full."""
 
-_THIN = 4
+_THIN = 8
 """Of later blocks, but for the last one, one routine line in so many is."""
 
 

@@ -34,6 +34,8 @@ class Sorted:
     hot: pl.DataFrame
     hot_lines: int
     lines: int
+    counts: dict[str, int]
+    """Hot lines by kind, whether read in full or not."""
 
 
 class Lanes:
@@ -61,15 +63,21 @@ class Lanes:
         rare = frame.filter(~is_hot).select("number", "line")
         text = LINE.str.replace(self._prefix, "") if self._prefix else LINE
         hot = frame.filter(is_hot).with_columns(text.alias("text"))
+        whole = hot.height
+        counts = {kind: int(hot[lane].sum()) for kind, lane in _LANES.items()}
+        if thin > 1:
+            # One in so many, and every line that holds a second head: it may be torn.
+            torn = TEXT.str.slice(1).str.contains("[", literal=True)
+            hot = hot.filter(torn | (pl.int_range(pl.len()) % thin == 0))
         lanes = {
             kind: hot.filter(lane).select("number", "line", "text") for kind, lane in _LANES.items()
         }
-        rows, odd = self._read({k: _thinned(part, thin) for k, part in lanes.items()}, span_s)
+        rows, odd = self._read(lanes, span_s)
         lost = sum(part.height for part in odd)
         merged = pl.concat([empty(), *rows]).with_columns(pl.col("n") * thin)
         # Long strings of polars are views into the block: copied, the block can go.
         merged = merged.with_columns(pl.Series("rank", merged["rank"].to_list(), pl.String))
-        return Sorted(_texts([rare, *odd]), merged, hot.height - lost, frame.height)
+        return Sorted(_texts([rare, *odd]), merged, whole - lost, frame.height, counts)
 
     def _read(
         self, todo: dict[str, pl.DataFrame], span_s: int
@@ -118,14 +126,6 @@ def _summed(kind: str, typed: pl.DataFrame, span_s: int) -> pl.LazyFrame:
         .group_by("time", "lane", maintain_order=True)
         .agg(pl.col("line").min(), pl.len().alias("n"))
     )
-
-
-def _thinned(lines: pl.DataFrame, thin: int) -> pl.DataFrame:
-    """One in so many of the lines that hold one head, and every line that holds another."""
-    if thin == 1:
-        return lines
-    heads = TEXT.str.count_matches("] ", literal=True)
-    return lines.filter((heads != 1) | (pl.int_range(pl.len()) % thin == 0))
 
 
 def _texts(frames: list[pl.DataFrame]) -> list[tuple[int, str]]:

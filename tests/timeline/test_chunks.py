@@ -149,7 +149,7 @@ def rows(data: bytes, *, lanes: bool) -> tuple[pl.DataFrame, list[Event]]:
     parser, found, events = SourceParser(0, load(), lanes=lanes, sample_lines=5), [empty()], []
     for block in blocks(data, list(range(0, len(data), 20_000))):
         chunk = parser.feed(block)
-        found += chunk.serving
+        found += [routine.rows for routine in chunk.serving]
         events += chunk.events
     events += parser.finish().events
     hot = [event for event in events if event.kind in timeline.ROUTINE]
