@@ -27,6 +27,8 @@ _VARIABLE = (
 """Variables of the environment are named more freely than flags: `PGPASSWORD`, `DB_PASS`."""
 _EMPTY = r"""(?:\\?["'])?(?:none|null|true|false|\[redacted\])(?![\w.-])"""
 _QUOTED = r"""\\?"(?:[^"\\]|\\[^"])+\\?"|\\?'(?:[^'\\]|\\[^'])+\\?'"""
+_PLAIN = r"""\\?["'][^"'\\\s]{6,}\\?["']|(?!\d+(?:\.\d+)?(?![\w.-]))[^\s"'\\,;&)}\]|<>]{8,}"""
+"""Enough to be a secret where its name alone says little: `token=` may count one."""
 _BARE = r"""[^\s"'\\,;&)}\]|<>]+"""
 
 
@@ -57,12 +59,22 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
      rf"\1{REDACTED}@"),
     (re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|sig|signature|token|key)=)[^\s&'\"]+"),
      rf"\1{REDACTED}"),
+    # A cookie's whole line, the user of curl, a value in pydantic's wrapper, a plain token.
+    (re.compile(r"""(?i)(?<![\w-])((?:set-)?cookie\\?["']?\s?[:=]\s?\\?["']?)(?=[\w.-]{1,80}=)"""
+                r"""(?!\[redacted\])[^\s"'\\][^"'\\\r\n]*"""), rf"\1{REDACTED}"),
+    (re.compile(r"""(\bcurl\b[^\n|;]{0,400}?\s(?:-u|--user)[\s=]?\s?)"""
+                r"""(?:'[^':]{1,80}:[^']{1,200}'|"[^":]{1,80}:[^"]{1,200}"|[^\s:"']{1,80}:(?!//)[^\s"']+)"""),
+     rf"\1{REDACTED}"),
+    (re.compile(r"""(Secret(?:Str|Bytes)\(b?\\?["'])(?!\*+\\?["']|\[redacted\])[^"'\\]+"""),
+     rf"\1{REDACTED}"),
+    (re.compile(rf"""(?i)(?<![\w.-])(_?(?:auth)?token\\?["']?(?:=|(?<=["']):\s?))(?!\s*{_EMPTY})"""
+                rf"""({_PLAIN})"""), _keep_quotes),
     (re.compile(r"(?i)\b(https?://)[^\s/@:'\"?#\[]{1,200}@"), rf"\1{REDACTED}@"),
     (re.compile(r"(?i)\b((?:account|sharedaccess)key=)[^\s;'\"\[]+"), rf"\1{REDACTED}"),
     (re.compile(rf"""(?<![A-Za-z0-9_])({_VARIABLE}=)(?!(?i:{_EMPTY}))({_QUOTED}|{_BARE})"""),
      _keep_quotes),
     # name=value, "name": "value", --name value, for names that hold secrets.
-    (re.compile(rf"""(?i)(?<![a-z0-9])({_NAME}\\?["']?\s*[:=]\s*)(?!\s*{_EMPTY})({_QUOTED}|{_BARE})"""),
+    (re.compile(rf"""(?i)(?<![a-z0-9])({_NAME}\\?["']?\s*[:=]\s*)(?!\s*{_EMPTY}|secret(?:str|bytes)\()({_QUOTED}|{_BARE})"""),
      _keep_quotes),
     (re.compile(rf"""(?i)(--(?:[\w-]{{0,40}}?{_NAME}|token)(?:\s+|=|["'],\s*["']))(?!{_EMPTY})({_QUOTED}|{_BARE})"""),
      _keep_quotes),
@@ -73,6 +85,7 @@ _HINTS = (
     *("sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "nvapi-"),
     *("xox", "aiza", "akia", "asia", "eyj", "bearer", "basic", "authorization", "://", "?", "&"),
     *("key", "secret", "pass", "pwd=", "_auth=", "_dsn=", "token="),
+    *("cookie", "token'", 'token"', "token\\", "curl"),
 )
 _TOKEN = re.compile(r"[_-]token(?!s|iz)")
 _NOT_SECRET_TOKENS = re.compile(r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio)_token$")
