@@ -63,7 +63,10 @@ def read(paths: Sequence[str], progress: Progress | None = None) -> tuple[Incide
             parser.span_s = builder.span_s
         builder.add(source.index, parser.finish(), parser.runs_at())
         take_tally(facts, parser, notices)
-        unknown.update(parser.unknown)
+        if facts.is_log or _of_the_system(builder.kinds(source.index)):
+            unknown.update(parser.unknown)
+        else:
+            builder.forget(source.index)
     return builder.build(), unknown
 
 
@@ -85,6 +88,11 @@ def events(
                 yield source, event
         for event in parser.finish().events:
             yield source, event
+
+
+def _of_the_system(kinds: set[str]) -> bool:
+    """Whether a text that is no log of SGLang tells what ended it: a kernel's log, a pod's."""
+    return any(kind.startswith(("kernel_oom", "gpu_xid", "container_")) for kind in kinds)
 
 
 class _Meter:

@@ -33,6 +33,16 @@ TOPICS = "topics"
 """The grammar file whose kinds know a line by its subject only, not by what it says."""
 
 
+_TELLING = frozenset(
+    {"batches", "capture", "distributed", "errors", "kernels", "kv_pool", "lifecycle"}
+    | {"memory_errors", "nccl", "process", "progress", "torch", "weights"}
+)
+"""Grammar files of what servers and the libraries under them print."""
+
+_PROSE = frozenset({"usage_line", "command_not_found", "file_missing", "permission_denied"})
+"""Kinds of these files that manuals and scripts hold as well."""
+
+
 class Grammar:
     """Every line kind, ready to match."""
 
@@ -53,6 +63,11 @@ class Grammar:
         """Whether a kind says what a line means, not only what it is about."""
         known = self.messages.kinds.get(kind)
         return known.file != TOPICS if known else kind != OTHER
+
+    def tells(self, kind: str) -> bool:
+        """Whether a line of this kind is a server's even without a head, no prose and no script."""
+        known = self.messages.kinds.get(kind)
+        return known is not None and known.file in _TELLING and kind not in _PROSE
 
     def head(self, text: str) -> Match | None:
         """The head at the start of a text; its field `message` is what follows."""

@@ -48,6 +48,16 @@ class IncidentBuilder:
         if due:
             self._take_rows()
 
+    def forget(self, source: int) -> None:
+        """Leave out what a source said: it turned out to be no log."""
+        self._kept = {key: kept for key, kept in self._kept.items() if key[0] != source}
+
+    def kinds(self, source: int) -> set[str]:
+        """The kinds of lines seen in a source."""
+        return {
+            kind for key, kept in self._kept.items() if key[0] == source for kind in kept.counts
+        }
+
     def build(self) -> Incident:
         """The incident as far as it was read."""
         self._take_rows()

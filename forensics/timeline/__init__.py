@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ROUTINE = frozenset({"decode_batch", "prefill_batch", "http_access"})
 """Kinds of routine serving lines: kept as rows, not as events."""
 
+_FAIR_SHARE = 0.3
+"""Of the lines of a text without SGLang's heads, from which it counts as a log."""
+
 _WORTH_LANES = 256 * 1024
 """Bytes of a block from which sorting it into lanes is faster than reading line by line."""
 
@@ -97,8 +100,15 @@ class SourceParser:
 
     @property
     def is_log(self) -> bool:
-        """Whether anything was recognised beyond doubt as a line of a log."""
-        return self._assembler.sure > 0 or self._hot_lines > 0
+        """Whether this is a log of SGLang, or of what runs beside it, beyond doubt.
+
+        A single phrase that a rule knows also occurs in prose: without a head of SGLang's own a
+        fair share of the lines must be known.
+        """
+        if self._assembler.framed or self._hot_lines:
+            return True
+        lines = self.tally.lines - self.tally.blank
+        return self._assembler.anchors > _FAIR_SHARE * lines
 
     @property
     def wrapper(self) -> str | None:

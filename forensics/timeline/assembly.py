@@ -60,6 +60,10 @@ class Assembler:
         self._open: list[_Open] = []
         self._tags: dict[str, str | None] = {}
         self._tally = LineTally()
+        self.framed = 0
+        """Records of a known kind behind a head of SGLang's own logging."""
+        self.anchors = 0
+        """Lines of tracebacks with frames, and records that only servers print."""
 
     def add(self, piece: Piece) -> list[Event]:
         """Take one piece of a line; returns the events that are finished now."""
@@ -111,6 +115,8 @@ class Assembler:
         known = self._grammar.understands(event.kind)
         sure = known or (event.kind != OTHER and record.headed)
         self._tally.saw(record.line, known=known, sure=sure, text=record.message)
+        self.framed += record.own and event.kind != OTHER
+        self.anchors += self._grammar.tells(event.kind)
         if record.message.rstrip().endswith(BEGIN):
             self._open_traceback(event, record)
         return event
@@ -242,6 +248,8 @@ class Assembler:
 
     def _close(self, item: _Open) -> None:
         self._open.remove(item)
+        if item.builder.traceback.frames:
+            self.anchors += len(item.builder.lines)
 
     def _finished(self) -> list[Event]:
         busy = {id(item.event) for item in self._open}

@@ -20,6 +20,7 @@ _HEAD = re.compile(r"[\[(]|\d{4}-|(?:DEBUG|INFO|WARN|ERROR|CRITICAL|FATAL)|[IWEF
 
 _SEVERITIES = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL"}
 _DEEPEST = 4
+_OWN = frozenset({"sglang_head", "old_head", "formatter_head"})
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Record:
     torn: str | None = None
     """`[rank5]:` alone in front: the line belongs to that process's traceback or message."""
     early: bool = False
+    own: bool = False
+    """Its head is one that SGLang's own logging prints."""
     node: str | None = None
     logger: str | None = None
 
@@ -75,6 +78,7 @@ class RecordReader:
             record.torn = f"rank{process}"
         if logger := fields.get("logger"):
             record.logger = str(logger)
+        record.own = record.own or kind in _OWN
         record.early = record.early or kind == "early_head"
         record.headed = record.headed or kind != "ranked_head"
 
