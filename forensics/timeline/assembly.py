@@ -29,6 +29,11 @@ MULTILINE = re.compile(
 )
 """Kinds whose records run over several lines that have no form of their own."""
 
+_UNMISTAKABLE = frozenset(
+    {"server_args_dump", "ready", "load_weight_begin", "load_weight_end", "memory_pool_end"}
+    | {"capture_begin", "capture_end", "scheduler_exception", "kernel_oom_kill", "launch_command"}
+)
+_REFUSALS = frozenset({"unrecognized_arguments", "ambiguous_option", "argument_error"})
 _PATIENCE = 400
 _LONGEST_TEXT = 8_192
 _ANNOUNCED_IN = 400
@@ -61,7 +66,7 @@ class Assembler:
         self._tags: dict[str, str | None] = {}
         self._tally = LineTally()
         self.framed = 0
-        """Records of a known kind behind a head of SGLang's own logging."""
+        """Records of a known kind behind SGLang's own head, or that nothing else prints."""
         self.anchors = 0
         """Lines of tracebacks with frames, and records that only servers print."""
 
@@ -115,7 +120,7 @@ class Assembler:
         known = self._grammar.understands(event.kind)
         sure = known or (event.kind != OTHER and record.headed)
         self._tally.saw(record.line, known=known, sure=sure, text=record.message)
-        self.framed += record.own and event.kind != OTHER
+        self.framed += (record.own and event.kind != OTHER) or _is_unmistakable(event)
         self.anchors += self._grammar.tells(event.kind)
         if record.message.rstrip().endswith(BEGIN):
             self._open_traceback(event, record)
@@ -257,3 +262,10 @@ class Assembler:
         while len(self._waiting) > 1 and id(self._waiting[0]) not in busy:
             done.append(self._waiting.popleft())
         return done
+
+
+def _is_unmistakable(event: Event) -> bool:
+    """Whether a record needs no head to show what wrote it."""
+    if event.kind in _REFUSALS:
+        return "launch_server" in event.text or "sglang" in event.text
+    return event.kind in _UNMISTAKABLE
