@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import gc
 import io
 import os
 import sys
@@ -71,6 +72,8 @@ def forensics(
 
 def main() -> None:
     """The `forensics` program."""
+    # Imports and events make no cycles worth looking for: fewer collections, a tenth of the time.
+    gc.set_threshold(100_000, 50, 100)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal keeps its encoding; what is piped is UTF-8 whatever the locale says.
