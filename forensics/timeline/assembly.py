@@ -88,11 +88,6 @@ class Assembler:
             self._unheaded(record)
         return self._finished()
 
-    @property
-    def sure(self) -> int:
-        """How many records were recognised beyond doubt so far."""
-        return self._tally.sure
-
     def take_tally(self) -> tuple[int, int, Counter[str]]:
         """Blank lines, recognised lines and unknown texts since the last call."""
         return self._tally.take()
@@ -118,8 +113,7 @@ class Assembler:
         self.tracker.mark(event, record.early)
         self._waiting.append(event)
         known = self._grammar.understands(event.kind)
-        sure = known or (event.kind != OTHER and record.headed)
-        self._tally.saw(record.line, known=known, sure=sure, text=record.message)
+        self._tally.saw(record.line, known=known, text=record.message)
         self.framed += (record.own and event.kind != OTHER) or _is_unmistakable(event)
         self.anchors += self._grammar.tells(event.kind)
         if record.message.rstrip().endswith(BEGIN):

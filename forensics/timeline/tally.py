@@ -19,8 +19,6 @@ class LineTally:
     text: str = ""
     blanks: int = 0
     recognised: int = 0
-    sure: int = 0
-    """Recognised beyond doubt at least so many times: by a head, or by more than a topic."""
     unknown: Counter[str] = field(default_factory=Counter)
 
     def saw(
@@ -28,12 +26,10 @@ class LineTally:
         line: int,
         *,
         known: bool = False,
-        sure: bool = False,
         blank: bool = False,
         text: str = "",
     ) -> None:
         """Note one piece of a line."""
-        self.sure += sure
         if line != self.line:
             self.turn(line)
         self.blank = self.blank and blank
