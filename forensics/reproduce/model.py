@@ -80,9 +80,39 @@ class Figures(Model):
     """Free memory at the first capture begin, GiB."""
     free_gib_after_capture: float | None = None
     capture_gib: float | None = None
-    """What capture took, GiB."""
+    """What capture took and kept, GiB."""
+    capture_need_gib: float | None = None
+    """What capture needed from its begin on: its peak as far as the log shows it; of a capture
+    that failed for want of memory a lower bound, the refused request included."""
+    baseline_gib: float | None = None
+    """Free memory before weights, of which the fraction is a fraction."""
+    after_weights_gib: float | None = None
+    """Free memory after weights, from which the pool is sized."""
+    kv_pool_gib: float | None = None
+    request_table_gib: float | None = None
+    """The table from request to KV slots, computed; it may grow with the pool."""
     kv_tokens: int | None = None
     rank: str | None = None
+
+
+class SearchAsk(Model):
+    """A numeric flag and what is asked of its best value: the value nearest to `bad` that holds."""
+
+    name: str
+    """`ServerArgs` field, as the launch's release names it."""
+    good: float | None = None
+    """A value that is known or believed to hold; None: to be found from the ledgers."""
+    bad: float | None = None
+    """A value known to fail; which side of it is searched follows from `good`, lower if None."""
+    whole: bool = False
+    """Whole numbers only."""
+    margin_gib: float = 0.0
+    """Free memory that must be left when all graphs are captured, GiB."""
+    resolution: float = 0.01
+    """The search ends when good and bad are within this (of whole numbers: this share of bad)."""
+    goal: Goal = "capture"
+    trials: int = 6
+    """At most so many searching launches, confirmation not counted."""
 
 
 class TrialPlan(Model):
@@ -167,6 +197,9 @@ class ReproductionPlan(Model):
     consents: list[Consent] = Field(default_factory=list)
     transport: list[str] = Field(default_factory=list)
     """Prefix of every command as `--on` has it; empty: here."""
+    search: SearchAsk | None = None
+    """Set: after control and fix the best value of a flag is searched; its trials are added to
+    `trials` one by one, each before it runs."""
     limits: list[str] = Field(default_factory=list)
     """What these trials can not prove (a scaled-down model, another release), a sentence each."""
 
