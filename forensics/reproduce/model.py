@@ -130,6 +130,8 @@ class TrialPlan(Model):
     """Against the control."""
     expects: Literal["fails", "passes"]
     goal: Goal = "ready"
+    load: int | None = None
+    """Requests of the burst, where the goal is `load`."""
     timeout_s: float = 1800.0
     """Until the launch has come to its goal or failed."""
     predicted: Figures = Field(default_factory=Figures)
@@ -192,6 +194,8 @@ class ReproductionPlan(Model):
     """From control to fix, as lines with `+`, `-` or a blank in front."""
     judged: list[str] = Field(default_factory=list)
     """What will be judged and when, a sentence each."""
+    notes: list[str] = Field(default_factory=list)
+    """Of the launch as it was rebuilt: where it is from, and what was left out."""
     machine: Machine = Field(default_factory=Machine)
     differences: list[Difference] = Field(default_factory=list)
     consents: list[Consent] = Field(default_factory=list)
