@@ -89,9 +89,9 @@ class Figures(Model):
     after_weights_gib: float | None = None
     """Free memory after weights, from which the pool is sized."""
     kv_pool_gib: float | None = None
-    request_table_gib: float | None = None
-    """The table from request to KV slots, computed; it may grow with the pool."""
     kv_tokens: int | None = None
+    context_len: int | None = None
+    """On which the table from request to KV slots depends."""
     rank: str | None = None
 
 
