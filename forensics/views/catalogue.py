@@ -14,7 +14,7 @@ from rich.theme import Theme
 
 from forensics.views.json import dumps
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import SEVERITY_STYLE
+from forensics.views.words import SEVERITY_STYLE
 
 if TYPE_CHECKING:
     from forensics.rules import Rule

@@ -11,7 +11,7 @@ from forensics.diagnosis import Diagnosis
 from forensics.views.clean import one_line, window
 from forensics.views.json import dumps
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import percent
+from forensics.views.words import percent
 
 if TYPE_CHECKING:
     from forensics.incident import SourceFacts

@@ -43,18 +43,18 @@ CHANGE  one at a time, best first
      --max-running-requests 8
      ... 1 unchanged
 
-  1.  lower --mem-fraction-static from 0.95 to 0.88
+  1.  Lower --mem-fraction-static from 0.95 to 0.88
       why     94.4 * (1 - 0.88) - 3.76 = 7.57 GiB free at capture.
       effect  7.57 GiB free at capture, 438,272 KV tokens (-115,456)
       cost    21 % fewer KV tokens: 438,272 instead of 553,728.
-      basis   a lower bound from the failed request
-  2.  set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+      basis   A lower bound from the failed request
+  2.  Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
       why     6.44 GiB are reserved but unallocated.
-      basis   documentation and known reports
+      basis   Documentation and known reports
 
   Would not help
-  -  more GPUs: 400 GB of weights leave room on eight.
-  -  a smaller KV dtype: the pool takes the same bytes whatever the type.
+  -  More GPUs: 400 GB of weights leave room on eight.
+  -  A smaller KV dtype: the pool takes the same bytes whatever the type.
 
 NEW LAUNCH
   python3 -m sglang.launch_server --model-path lukealonso/GLM-5-NVFP4 \\
@@ -92,7 +92,7 @@ READY = """\
 READY after 6 min 16 s. 1 warning: DeepGemm reads scales as ue8m0, the
 checkpoint has others: NaN may follow.
 
-MEMORY  GiB per GPU, while capturing CUDA graphs
+MEMORY  GiB per GPU, as last printed, while capturing CUDA graphs
   TP0-TP2, TP4-TP7  7 ranks alike
   [############################################==================+~.....] 94.97
   # weights 61.20   = KV pool 25.00   + graphs 1.16   ~ other 1.11   . free 6.50

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from forensics.findings import Remedy
-from forensics.views.terminal.remedy import phrase
-from forensics.views.terminal.words import Places, duration, fold_ranks, percent, value
+from forensics.views.changes import phrase
+from forensics.views.words import Places, duration, fold_ranks, percent, value
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from forensics.views.live.words import (
     verdict_sentence,
     verdict_word,
 )
-from forensics.views.terminal.words import PHASE, SEVERITY_STYLE, fold_ranks
+from forensics.views.words import PHASE, SEVERITY_STYLE, fold_ranks
 
 _WORTH_TELLING_AGAIN = frozenset({"severity", "role", "class_", "remedies"})
 

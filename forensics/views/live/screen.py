@@ -15,7 +15,7 @@ from forensics.live.progress import RankState, RunState
 from forensics.views.clean import clean
 from forensics.views.live.lines import LineView
 from forensics.views.live.words import bar_words, foresee, late_words, silence_words
-from forensics.views.terminal.words import PHASE, SEVERITY_STYLE, duration, fold_ranks
+from forensics.views.words import PHASE, SEVERITY_STYLE, duration, fold_ranks
 
 _EVERY_S = 0.25
 _MOST_ROWS = 16

@@ -6,9 +6,9 @@ from forensics.findings import Finding
 from forensics.live.bars import Bar
 from forensics.live.notices import Verdict
 from forensics.live.progress import RunState
+from forensics.views.changes import phrase
 from forensics.views.clean import one_line
-from forensics.views.terminal.remedy import phrase
-from forensics.views.terminal.words import DOING, count, duration
+from forensics.views.words import DOING, count, duration
 
 _WORDS = {
     "ready": "READY",

@@ -22,7 +22,7 @@ from forensics.views.terminal.page import Page
 from forensics.views.terminal.remedy import draw_change, draw_command
 from forensics.views.terminal.timeline import draw_timeline
 from forensics.views.terminal.verdict import draw_verdict, main_finding
-from forensics.views.terminal.words import Places
+from forensics.views.words import Places
 
 __all__ = ["MAX_WIDTH", "draw", "draw_run", "show"]
 
@@ -88,7 +88,7 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     early = [finding for finding in others if finding.role == "precursor" and main]
     echoes = [finding for finding in others if finding.role == "consequence"]
     rest = [finding for finding in others if finding not in early and finding not in echoes]
-    draw_precursors(page, early, places)
+    draw_precursors(page, early, places, report.run.outcome)
     draw_echoes(page, echoes, places, main.facts.get("echo_ranks") or [] if main else [])
     draw_risks(page, rest, places, verbose, "Standing risks" if main else "Findings")
     draw_timeline(page, report, places)

@@ -12,7 +12,7 @@ from forensics.diagnosis import RunReport
 from forensics.findings import Evidence, Finding
 from forensics.views.clean import one_line, window
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import Places
+from forensics.views.words import Places
 
 _MOST_LINES = 6
 _ROWS = 2

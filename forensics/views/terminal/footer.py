@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forensics.diagnosis import Diagnosis
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.words import count, percent
+from forensics.views.words import count, percent
 
 LOW_SHARE = 0.8
 """Below this recognised share the reader is told how to see what was not understood."""

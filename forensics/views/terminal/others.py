@@ -8,26 +8,32 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding
+from forensics.views.changes import phrase
 from forensics.views.clean import one_line
 from forensics.views.terminal.cause import draw_evidence, draw_explanation
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.remedy import phrase
-from forensics.views.terminal.words import SEVERITY_STYLE, Places, count, duration, fold_ranks
+from forensics.views.words import BEFORE, SEVERITY_STYLE, Places, count, duration, fold_ranks
 
 _MOST_ECHOES = 4
 _MOST_RISKS = 5
 
 
-def draw_precursors(page: Page, findings: Sequence[Finding], places: Places) -> None:
+def lead_words(finding: Finding, outcome: str) -> str:
+    """How long before the failure a precursor was known: `5 s before the crash`; or nothing."""
+    if not finding.lead_s or finding.lead_s <= 0 or outcome not in BEFORE:
+        return ""
+    return f"{duration(finding.lead_s)} {BEFORE[outcome]}"
+
+
+def draw_precursors(page: Page, findings: Sequence[Finding], places: Places, outcome: str) -> None:
     """What could be known before the failure, and the time that would have given."""
     if not findings:
         return
     page.heading("Known earlier")
     for finding in findings:
-        lead = ""
-        if finding.lead_s is not None and finding.lead_s > 0:
-            lead = f"{duration(finding.lead_s)} before the crash: "
-        text = Text(lead, style="bold").append(one_line(finding.title), style="not bold")
+        lead = lead_words(finding, outcome)
+        text = Text(f"{lead}: " if lead else "", style="bold")
+        text.append(one_line(finding.title), style="not bold")
         page.item(places.at(finding.known_at), text, label_style="cyan")
 
 

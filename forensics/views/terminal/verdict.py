@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 
 from forensics.diagnosis import RunReport
-from forensics.findings import Finding, Remedy
-from forensics.views.clean import clean, one_line
+from forensics.findings import Finding
+from forensics.views.changes import to_do
+from forensics.views.clean import clean
 from forensics.views.terminal.page import Page
-from forensics.views.terminal.remedy import phrase
-from forensics.views.terminal.words import DOING, count, duration
+from forensics.views.words import DOING, count, duration, ended
 
 _BAD = {"failed": "FAILED", "hung": "HUNG", "degraded": "DEGRADED"}
 _GOOD = {
@@ -22,7 +22,7 @@ _GOOD = {
 
 def draw_verdict(page: Page, report: RunReport, label: str = "") -> None:
     """What happened, and the fix."""
-    word, style, rest = _sentence(report)
+    word, style, rest = verdict_words(report)
     sentence = Text().append(word, style=style).append(clean(rest))
     if label:
         page.item(label, sentence, indent=0, label_style="bold")
@@ -31,14 +31,8 @@ def draw_verdict(page: Page, report: RunReport, label: str = "") -> None:
     finding = main_finding(report)
     if finding and finding.remedies:
         fix = Text("Fix: ", style="bold green")
-        fix.append(_ended(_to_do(finding.remedies[0])), style="not green")
+        fix.append(ended(to_do(finding.remedies[0])), style="not green")
         page.paragraph(fix, indent=len(label) + 2 if label else 0)
-
-
-def _to_do(remedy: Remedy) -> str:
-    """A change in words; the name of an action alone would not say how."""
-    how = f": {remedy.reason}" if remedy.kind == "action" and remedy.reason else ""
-    return f"{phrase(remedy)}{how}"
 
 
 def main_finding(report: RunReport) -> Finding | None:
@@ -51,17 +45,17 @@ def main_finding(report: RunReport) -> Finding | None:
     return report.root_cause or next(critical, None)
 
 
-def _sentence(report: RunReport) -> tuple[str, str, str]:
+def verdict_words(report: RunReport) -> tuple[str, str, str]:
     """The word, its style and the rest of the sentence."""
     run, cause = report.run, report.root_cause
     doing = DOING.get(run.phase, run.phase)
     if run.outcome in _BAD:
         if cause is None:
             return _BAD[run.outcome], "bold red", f" while {doing}; no rule knows the cause."
-        return _BAD[run.outcome], "bold red", f" while {doing}: {_ended(cause.title)}"
+        return _BAD[run.outcome], "bold red", f" while {doing}: {ended(cause.title)}"
     main = main_finding(report)
     if main:
-        first = _ended(main.title)
+        first = ended(main.title)
         if run.outcome == "unknown":
             return "ABOUT TO FAIL", "bold red", f" while {doing}: {first}"
         if run.outcome == "stopped" and run.ready is None:
@@ -89,7 +83,7 @@ def _summary(report: RunReport, so_far: str = "") -> str:
     if not warnings:
         return f"nothing is wrong{so_far}." if so_far else "No problem found."
     first = ", first" if len(warnings) > 1 else ""
-    return f"{count(len(warnings), 'warning')}{so_far}{first}: {_ended(warnings[0].title)}"
+    return f"{count(len(warnings), 'warning')}{so_far}{first}: {ended(warnings[0].title)}"
 
 
 def _after(report: RunReport) -> str:
@@ -97,8 +91,3 @@ def _after(report: RunReport) -> str:
     begin, end = report.run.started_at, report.run.ended_at
     seconds = (end - begin).total_seconds() if begin and end else 0.0
     return f" after {duration(seconds)}" if seconds >= 1 else ""
-
-
-def _ended(title: str) -> str:
-    title = one_line(title)
-    return title if title.endswith((".", "!", "?")) else f"{title}."
