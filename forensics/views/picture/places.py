@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from forensics.timeline.clock import NO_DATE
@@ -31,13 +32,12 @@ class Places:
         """The place of a line; without a time of its own that of the line before it."""
         if self.axis == "line":
             return LINE_ZERO + timedelta(seconds=line)
-        if time is not None and self._fits(time):
-            return time
+        own = time if time is not None and self._fits(time) else None
         lines = self._lines.get(source)
         if not lines:
-            return self.begin
-        index = bisect_right(lines, line) - 1
-        return self._times[source][max(index, 0)]
+            return own or self.begin
+        near = self._times[source][max(bisect_right(lines, line) - 1, 0)]
+        return near if own is None or near.replace(microsecond=0) == own else own
 
     def of(self, event: Event) -> datetime:
         """The place of an event."""
@@ -53,6 +53,7 @@ class Places:
         for line, time, source in timed:
             self._lines.setdefault(source, []).append(line)
             self._times.setdefault(source, []).append(time)
+        self._times = {source: _spread(times) for source, times in self._times.items()}
 
     def _ends(self, run: Run) -> list[datetime]:
         if self.axis == "line":
@@ -62,6 +63,16 @@ class Places:
         lasts = [facts.last for facts in run.ranks.values() if facts.last is not None]
         found += [e.time for e in lasts if e.time is not None and self._fits(e.time)]
         return found + [time for time in _serving_ends(run) if self._fits(time)]
+
+
+def _spread(times: list[datetime]) -> list[datetime]:
+    """Lines of one whole second, in their order over that second: a phase may be shorter."""
+    spread: list[datetime] = []
+    for time, group in groupby(times):
+        same = len(list(group))
+        steps = range(same) if time.microsecond == 0 else [0] * same
+        spread += [time + timedelta(seconds=step / same) for step in steps]
+    return spread
 
 
 def _axis(run: Run) -> Axis:
