@@ -21,7 +21,8 @@ from forensics.views.terminal.others import (
 from forensics.views.terminal.page import Page
 from forensics.views.terminal.remedy import draw_change, draw_command
 from forensics.views.terminal.timeline import draw_timeline
-from forensics.views.terminal.verdict import draw_verdict, main_finding
+from forensics.views.terminal.verdict import draw_verdict
+from forensics.views.verdict import in_full, main_finding
 from forensics.views.words import Places
 
 __all__ = ["MAX_WIDTH", "draw", "draw_run", "show"]
@@ -45,7 +46,7 @@ def show(
 def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool = False) -> None:
     """Draws every run: the last that failed, else the last, in full, the others in brief."""
     reports = diagnosis.reports
-    full = _in_full(reports)
+    full = in_full(reports)
     places = Places(source.path for source in diagnosis.incident.sources)
     if full is None:
         page.paragraph("No launch was found in the input.", indent=0)
@@ -94,8 +95,3 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     draw_timeline(page, report, places)
     if verbose:
         draw_skipped(page, report)
-
-
-def _in_full(reports: list[RunReport]) -> RunReport | None:
-    bad = [report for report in reports if report.run.outcome in ("failed", "hung", "degraded")]
-    return bad[-1] if bad else reports[-1] if reports else None
