@@ -1,0 +1,192 @@
+"""The rows that a filter lets through, found in a thread of their own as the index grows."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import polars as pl
+
+from forensics.tui.store.block import LineBlock
+from forensics.tui.store.criteria import Criteria, Sieve
+from forensics.tui.store.index import SourceIndex
+
+
+class LinePlace(NamedTuple):
+    """A line: its source and its number from 1."""
+
+    source: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The rows of one block."""
+
+    source: int
+    first_line: int
+    last_line: int
+    count: int
+    places: pl.Series | None
+    """Places in the block; None for every line of it."""
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """All rows at one moment; replaced as a whole, so that any thread may read it."""
+
+    parts: tuple[_Part, ...] = ()
+    ends: tuple[int, ...] = ()
+    firsts: tuple[LinePlace, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[_Part]) -> _Table:
+        ends = tuple(accumulate(part.count for part in parts))
+        firsts = tuple(LinePlace(part.source, part.first_line) for part in parts)
+        return cls(tuple(parts), ends, firsts)
+
+
+class Rows:
+    """The lines that pass a filter, in reading order; their number grows while it is at work."""
+
+    def __init__(
+        self,
+        criteria: Criteria,
+        sources: Sequence[SourceIndex],
+        sieve: Sieve,
+        wake: threading.Condition,
+        told: Callable[[], None],
+    ) -> None:
+        self.criteria = criteria
+        self.complete = False
+        """All that is indexed was looked at, and no more will come."""
+        self._sources = sources
+        self._sieve = sieve
+        self._wake = wake
+        self._told = told
+        self._cancelled = False
+        self._parts: dict[LinePlace, _Part] = {}
+        self._table = _Table()
+        self._thread = threading.Thread(target=self._work, name="filter", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        table = self._table
+        return table.ends[-1] if table.ends else 0
+
+    def place(self, row: int) -> LinePlace:
+        """The line of a row.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        table = self._table
+        if not 0 <= row < (table.ends[-1] if table.ends else 0):
+            raise IndexError(row)
+        number = bisect_right(table.ends, row)
+        part = table.parts[number]
+        within = row - (table.ends[number] - part.count)
+        place = within if part.places is None else int(part.places[within])
+        return LinePlace(part.source, part.first_line + place)
+
+    def slice(self, row: int, count: int) -> list[LinePlace]:
+        """The lines of consecutive rows; fewer at the end."""
+        end = min(row + count, len(self))
+        try:
+            return [self.place(number) for number in range(max(row, 0), end)]
+        except IndexError:
+            return []  # the rows were found anew in between
+
+    def row_of(self, source: int, line: int) -> int:
+        """The row of a line, or of the last one before it that passes; 0 where there is none."""
+        table = self._table
+        if not table.parts:
+            return 0
+        number = max(bisect_right(table.firsts, LinePlace(source, line)) - 1, 0)
+        part = table.parts[number]
+        before = table.ends[number] - part.count
+        place = line - part.first_line if part.source == source else part.last_line
+        if place < 0:
+            return before
+        if part.places is None:
+            return before + min(place, part.count - 1)
+        at_most = int(part.places.search_sorted(place, side="right"))
+        return max(before + at_most - 1, 0)
+
+    def holds(self, source: int, line: int) -> bool:
+        """Whether a line passes, as far as it was looked at."""
+        return bool(len(self)) and self.place(self.row_of(source, line)) == (source, line)
+
+    def after(self, source: int, line: int) -> LinePlace | None:
+        """The first row behind a line; None where there is none by now."""
+        row = self.row_of(source, line)
+        return self._at(row if len(self) and self.place(row) > (source, line) else row + 1)
+
+    def before(self, source: int, line: int) -> LinePlace | None:
+        """The last row in front of a line; None where there is none by now."""
+        row = self.row_of(source, line)
+        return self._at(row if len(self) and self.place(row) < (source, line) else row - 1)
+
+    def _at(self, row: int) -> LinePlace | None:
+        return self.place(row) if 0 <= row < len(self) else None
+
+    def cancel(self) -> None:
+        """Stop the work; what was found stays."""
+        self._cancelled = True
+        with self._wake:
+            self._wake.notify_all()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until it is complete; false if that took too long."""
+        self._thread.join(timeout_s)
+        return self.complete
+
+    def _work(self) -> None:
+        while not self._cancelled:
+            ended = all(source.complete for source in self._sources)
+            if self._pass():
+                self._told()
+                continue
+            if ended:
+                self.complete = True
+                self._told()
+                return
+            with self._wake:
+                self._wake.wait(0.25)
+
+    def _pass(self) -> bool:
+        """Look at the blocks that are new or have changed; true if there were any."""
+        found = False
+        for source in self._sources:
+            for block in list(source.blocks):
+                if self._cancelled:
+                    return False
+                key = LinePlace(block.source, block.first_line)
+                known = self._parts.get(key)
+                if known is not None and known.version == block.version:
+                    continue
+                part = self._part(source, block)
+                if part is None:
+                    continue
+                self._parts[key] = part
+                parts = [self._parts[at] for at in sorted(self._parts) if self._parts[at].count]
+                self._table = _Table.of(parts)
+                found = True
+                self._told()
+        return found
+
+    def _part(self, source: SourceIndex, block: LineBlock) -> _Part | None:
+        places = self._sieve.by_class(block)
+        if self._sieve.reads_text and (places is None or len(places)):
+            if source.backing is None:
+                return None
+            text = source.backing.read(block.offset, block.size)
+            passing = self._sieve.by_text(text, places)
+            places = None if len(passing) == block.lines else passing
+        count = block.lines if places is None else len(places)
+        return _Part(block.source, block.first_line, block.last_line, count, places, block.version)
