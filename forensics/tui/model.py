@@ -83,13 +83,16 @@ class Pane(Protocol):
 
 
 class LineChosen(Message):
-    """The user chose a line of a source."""
+    """The user chose a line of a source; with `opened` to see it in the log itself."""
 
-    def __init__(self, source: int, line: int, event_index: int | None = None) -> None:
+    def __init__(
+        self, source: int, line: int, event_index: int | None = None, *, opened: bool = False
+    ) -> None:
         super().__init__()
         self.source = source
         self.line = line
         self.event_index = event_index
+        self.opened = opened
 
 
 class FindingChosen(Message):
