@@ -72,6 +72,8 @@ def _phases(run: Run) -> list[Moment]:
         if PHASES.index(event.phase) > reached:
             reached = PHASES.index(event.phase)
             begins.append((event.phase, event.time, event))
+    if not begins:
+        return []
     ends = [time for _, time, _ in begins[1:]] + [last]
     return [
         Moment("phase", time, event.line, phase, _took(phase, time, end))
