@@ -76,6 +76,14 @@ STANDING RISKS
             follow  glm5.log:7
             fix  set SGLANG_ENABLE_JIT_DEEPGEMM=0
 
+LANES  free GPU memory, 0 to 94.97 GiB; short phases drawn wider than they were
+                    startup weights                             KV pool graphs
+  TP0,2-3,5,7       ········│···································│······▁│▁▁▁▁▁▁▁
+  TP1, TP6          ········│···································│······▁│▁▁▁▁▁o▁
+  TP4               ········│···································│······▁│▁▁▁▁▁X▁
+                    o                                                   !
+                    X the failure   ! could be known   o found
+
 TIMELINE  2026-02-18, the log's clock
   23:47:12  startup                22 s
   23:47:14    ! DeepGemm reads scales as ue8m0, the checkpoint ...  glm5.log:7
@@ -104,6 +112,13 @@ FINDINGS
   warning   DeepGemm reads scales as ue8m0, the checkpoint has others: NaN may
             follow  glm5.log:7
             fix  set SGLANG_ENABLE_JIT_DEEPGEMM=0
+
+LANES  free GPU memory, 0 to 94.97 GiB; short phases drawn wider than they were
+                    startup weights KV pool graphs  serving
+  TP0-TP2, TP4-TP7  ········│·······│······▁│▁▁▁▁▁▁▁│▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+  TP3               ········│·······│······▁│▁▁▁▁▁▁▁│▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+                    o
+                    o found
 
 TIMELINE  2026-02-18, the log's clock
   23:47:12  startup                22 s

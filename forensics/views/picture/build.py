@@ -122,15 +122,17 @@ def _is_first(run: Run, source: int, rank: str | None) -> bool:
 def _total(
     run: Run, source: int, rank: str | None, incident: Incident, free: tuple[FreePoint, ...]
 ) -> float | None:
+    """What the log says of the rank's GPU, else the most that any GPU of the run had."""
     path = incident.sources[source].path if incident.sources else ""
-    totals = [
+    own = [
         row.total_gib
         for row in run.memory
         if row.source == path and row.total_gib and (rank is None or row.rank == rank)
     ]
-    if totals:
-        return max(totals)
-    return max((point.free_gib for point in free), default=None)
+    if own:
+        return max(own)
+    sizes = [size for row in run.memory for size in (row.total_gib, row.free_gib) if size]
+    return max([*sizes, *(point.free_gib for point in free)], default=None)
 
 
 def _crash_at(report: RunReport, places: Places) -> datetime | None:

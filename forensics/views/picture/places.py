@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from forensics.timeline.clock import NO_DATE
-from forensics.views.picture.model import LINE_ZERO, Axis
+from forensics.views.picture.model import LINE_ZERO, Axis, line_of
 
 if TYPE_CHECKING:
     from forensics.events import Event
@@ -43,6 +43,13 @@ class Places:
         """The place of an event."""
         return self.at(event.source, event.line, event.time)
 
+    def line_at(self, source: int, at: datetime) -> int:
+        """The last line of a source that stands at a place or before it."""
+        if self.axis == "line":
+            return max(line_of(at), 1)
+        times = self._times.get(source)
+        return self._lines[source][max(bisect_right(times, at) - 1, 0)] if times else 1
+
     def _fits(self, time: datetime) -> bool:
         return (time.year != NO_DATE) == (self.axis == "time")
 
@@ -62,6 +69,7 @@ class Places:
         found = [time for times in self._times.values() for time in times]
         lasts = [facts.last for facts in run.ranks.values() if facts.last is not None]
         found += [e.time for e in lasts if e.time is not None and self._fits(e.time)]
+        found += [at for at in (run.started_at, run.ended_at) if at is not None and self._fits(at)]
         return found + [time for time in _serving_ends(run) if self._fits(time)]
 
 

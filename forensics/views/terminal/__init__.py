@@ -1,4 +1,4 @@
-"""The terminal view: the verdict first, then cause, memory, change, risks, timeline.
+"""The terminal view: the verdict first, then cause, memory, change, risks, lanes, timeline.
 
 Every section is one module; `Page` lays out the lines. Nothing from a log is read as markup.
 """
@@ -9,8 +9,10 @@ from rich.console import Console
 
 from forensics.diagnosis import Diagnosis, RunReport
 from forensics.findings import Finding
+from forensics.views.picture import Picture, picture
 from forensics.views.terminal.cause import draw_failure, draw_finding
 from forensics.views.terminal.footer import draw_footer
+from forensics.views.terminal.lanes import draw_lanes
 from forensics.views.terminal.memory import draw_memory
 from forensics.views.terminal.others import (
     draw_echoes,
@@ -65,7 +67,8 @@ def draw(page: Page, diagnosis: Diagnosis, *, verbose: bool = False, quiet: bool
     if full:
         if len(reports) > 1:
             page.heading(f"Run {full.run.number} in full")
-        draw_run(page, full, places, verbose)
+        lanes = picture(full, diagnosis.incident)
+        draw_run(page, full, lanes, places, verbose)
     draw_footer(page, diagnosis)
 
 
@@ -74,7 +77,7 @@ def _same_line(finding: Finding, main: Finding | None) -> bool:
     return main is not None and finding.role == "precursor" and finding.first == main.first
 
 
-def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> None:
+def draw_run(page: Page, report: RunReport, lanes: Picture, places: Places, verbose: bool) -> None:
     """The sections of one run."""
     main = main_finding(report)
     if main:
@@ -92,6 +95,7 @@ def draw_run(page: Page, report: RunReport, places: Places, verbose: bool) -> No
     draw_precursors(page, early, places, report.run.outcome)
     draw_echoes(page, echoes, places, main.facts.get("echo_ranks") or [] if main else [])
     draw_risks(page, rest, places, verbose, "Standing risks" if main else "Findings")
+    draw_lanes(page, lanes, places)
     draw_timeline(page, report, places)
     if verbose:
         draw_skipped(page, report)
