@@ -122,7 +122,7 @@ def take_tally(facts: SourceFacts, parser: SourceParser, notices: list[str]) -> 
     facts.recognised_lines = tally.recognised
     facts.is_log = parser.is_log
     facts.wrapper = parser.wrapper
-    facts.notice = "; ".join(notices) or None
+    facts.notice = "; ".join([*notices, *parser.notices]) or None
     facts.unknown_shapes = parser.unknown.most_common(_SHAPES)
 
 

@@ -34,8 +34,7 @@ class LiveSource:
         self.index = index
         self.open_line = b""
         """The end of the line that is still being written: a progress bar, often."""
-        self._notices: list[str] = []
-        self._cutter = LineCutter(notices=self._notices)
+        self._cutter = LineCutter()
         self._parser = SourceParser(index, load(), lanes_from=_LANES_FROM)
         self._head: bytearray | None = bytearray()
         self._scout: SourceParser | None = SourceParser(index, load(), sample_lines=0)
@@ -64,15 +63,14 @@ class LiveSource:
     @property
     def lines(self) -> int:
         """Whole lines read so far."""
-        return self._cutter.lines if self._head is None else self._head.count(b"\n")
+        return self._parser.tally.lines if self._head is None else self._head.count(b"\n")
 
     def look_ahead(self, fork: IncidentBuilder) -> Counter[str]:
         """Put into a fork what is still open; returns the unknown shapes of the source so far."""
         parser = self._parser
         if self._head is not None:
             whole = bytes(self._head[: self._head.rfind(b"\n") + 1])
-            self._notices.clear()
-            cutter = LineCutter(notices=self._notices)
+            cutter = LineCutter()
             parser = SourceParser(self.index, load())
             for block in (cutter.feed(whole), cutter.flush()):
                 if block:
@@ -80,7 +78,7 @@ class LiveSource:
             fork.add(self.index, parser.finish(), parser.runs_at())
         elif parser.knows_wrappers:
             fork.add(self.index, parser.peek(), parser.runs_at())
-        take_tally(self.facts, parser, self._notices)
+        take_tally(self.facts, parser, [])
         return parser.unknown
 
     def end(self, builder: IncidentBuilder) -> None:

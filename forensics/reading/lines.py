@@ -6,6 +6,7 @@ Lines are counted by `\n` alone, as `sed -n` and editors do; `\r` is left in the
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.reading.encodings import encoding_of
@@ -13,22 +14,44 @@ from forensics.reading.encodings import encoding_of
 MAX_LINE_BYTES = 64 << 20
 KEPT_LINE_BYTES = 1 << 20
 
+Part = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A line that was too long to be kept whole."""
+
+    place: int
+    """Lines of its block before it."""
+    size_bytes: int
+    kept_bytes: int
+
+    def notice(self, before: int) -> str:
+        """What to tell the user, with so many lines before the block."""
+        return (
+            f"line {before + self.place + 1} is {self.size_bytes >> 20} MiB long: "
+            f"only its first {self.kept_bytes >> 10} KiB were kept"
+        )
+
 
 @dataclass(slots=True)
 class Block:
     """Whole lines in valid UTF-8; only the last line of a source may lack its newline.
 
+    Who reads a block counts its lines: that takes as long as reading them, for nothing if done twice.
+
     `offset` is the place of the first byte in the (decompressed) stream; for UTF-16 it counts the
     bytes as UTF-8. Offsets inside the block hold only if it was not `repaired`.
     """
 
-    first_line: int
     data: bytes
     offset: int
     repaired: bool = False
     """Bytes were replaced: invalid UTF-8, another encoding, or a line cut for its length."""
     stored: int | None = None
     """Bytes of the file that were read by then, compressed as it is; None for a pipe."""
+    cut: tuple[Cut, ...] = ()
+    """Lines of which only the beginning was kept."""
 
     def lines(self) -> list[str]:
         """The lines as text, without their newlines."""
@@ -41,19 +64,15 @@ class Block:
 class LineCutter:
     """Turns portions of bytes into blocks; how the bytes are portioned never changes the lines.
 
-    A line longer than `max_line_bytes` keeps its first `kept_line_bytes`, and `notices` says so.
+    A line longer than `max_line_bytes` keeps its first `kept_line_bytes`, and its block says so.
     """
 
     def __init__(
         self,
         *,
-        notices: list[str] | None = None,
         max_line_bytes: int = MAX_LINE_BYTES,
         kept_line_bytes: int = KEPT_LINE_BYTES,
     ) -> None:
-        self.lines = 0
-        """Lines delivered so far."""
-        self._notices = notices
         self._max = max_line_bytes
         self._kept = kept_line_bytes
         self._head: bytearray | None = bytearray()
@@ -61,6 +80,7 @@ class LineCutter:
         self._offset = 0
         self._open: list[bytes] = []
         self._open_bytes = 0
+        self._cuts: list[Cut] = []
 
     def feed(self, data: bytes) -> Block | None:
         """Take more bytes; returns the lines that they complete, if any."""
@@ -93,7 +113,7 @@ class LineCutter:
         return head[bom_bytes:]
 
     def _cut(self, data: bytes, *, final: bool = False) -> Block | None:
-        complete: list[bytes] = []
+        complete: list[Part] = []
         raw_bytes = 0
         # No slice is longer than a line may be, so only a line that spans slices can be too long.
         for start in range(0, len(data), self._max):
@@ -104,7 +124,7 @@ class LineCutter:
             complete.append(self._close_line(complete))
         return self._block(complete, raw_bytes) if complete else None
 
-    def _cut_part(self, part: bytes, complete: list[bytes]) -> int:
+    def _cut_part(self, part: bytes, complete: list[Part]) -> int:
         """Move the whole lines of `part` to `complete`; returns how many raw bytes they took."""
         end = part.rfind(b"\n") + 1
         if not end:
@@ -117,7 +137,8 @@ class LineCutter:
             self._hold(part[:begin])
             complete.append(self._close_line(complete, newline=b"\n"))
         if begin < end:
-            complete.append(part[begin:end] if begin or end < len(part) else part)
+            # A view: the lines are copied once, when the block is put together.
+            complete.append(memoryview(part)[begin:end] if end - begin < len(part) else part)
         if end < len(part):
             self._hold(part[end:])
         return raw_bytes
@@ -131,31 +152,24 @@ class LineCutter:
             if self._open_bytes > self._max:
                 self._open = [b"".join(self._open)[: self._kept]]
 
-    def _close_line(self, before: list[bytes], newline: bytes = b"") -> bytes:
+    def _close_line(self, before: Sequence[Part], newline: bytes = b"") -> bytes:
         line = b"".join(self._open)
         if self._open_bytes > self._max:
             line = line.decode("utf-8", "ignore").encode().removesuffix(b"\n") + newline
-            if self._notices is not None:
-                number = self.lines + 1 + sum(done.count(b"\n") for done in before)
-                self._notices.append(
-                    f"line {number} is {self._open_bytes >> 20} MiB long: "
-                    f"only its first {self._kept >> 10} KiB were kept"
-                )
+            place = sum(bytes(done).count(b"\n") for done in before)
+            self._cuts.append(Cut(place, self._open_bytes, self._kept))
         self._open = []
         self._open_bytes = 0
         return line
 
-    def _block(self, complete: list[bytes], raw_bytes: int) -> Block:
-        data = complete[0] if len(complete) == 1 else b"".join(complete)
+    def _block(self, complete: Sequence[Part], raw_bytes: int) -> Block:
+        only = complete[0] if len(complete) == 1 else None
+        data = only if isinstance(only, bytes) else b"".join(complete)
         size = len(data)
         data, repaired = _valid(data)
-        block = Block(
-            self.lines + 1,
-            data,
-            self._offset,
-            repaired or size != raw_bytes or self._decoder is not None,
-        )
-        self.lines += data.count(b"\n") + (not data.endswith(b"\n"))
+        repaired = repaired or size != raw_bytes or self._decoder is not None
+        block = Block(data, self._offset, repaired, cut=tuple(self._cuts))
+        self._cuts = []
         self._offset += raw_bytes
         return block
 

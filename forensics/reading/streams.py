@@ -7,6 +7,7 @@ import io
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from queue import Empty, Full, Queue
 from typing import BinaryIO, cast
@@ -88,8 +89,8 @@ def head_lines(blocks: Iterator[Block], count: int) -> tuple[list[str], Iterator
 
 
 def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Block]:
-    cutter = LineCutter(notices=notices)
-    damage: list[Exception] = []
+    cutter = LineCutter()
+    damage = _Damage()
     with contextlib.ExitStack() as opened:
         try:
             file = _open(source, opened)
@@ -107,9 +108,18 @@ def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Bl
             raise InputError(f"{source.path}: {error.strerror or error}") from error
     if block := cutter.flush():
         block.stored = source.size
+        damage.lines += not block.data.endswith(b"\n")
         yield block
-    if damage:
-        _report(source, damage[0], cutter.lines, notices)
+    if damage.error is not None:
+        _report(source, damage.error, damage.lines, notices)
+
+
+@dataclass(slots=True)
+class _Damage:
+    """Why an archive ends early, and how many lines it gave until then."""
+
+    error: Exception | None = None
+    lines: int = 0
 
 
 def _open(source: Source, opened: contextlib.ExitStack) -> BinaryIO:
@@ -120,7 +130,7 @@ def _open(source: Source, opened: contextlib.ExitStack) -> BinaryIO:
     return cast(BinaryIO, opened.enter_context(open(source.path, "rb", buffering=0)))
 
 
-def _parts(file: BinaryIO, block_bytes: int, damage: list[Exception]) -> Iterator[bytes]:
+def _parts(file: BinaryIO, block_bytes: int, damage: _Damage) -> Iterator[bytes]:
     """The plain bytes in portions of about `block_bytes`; `damage` receives why they end early."""
     head = b""
     while len(head) < HEAD_BYTES and (part := file.read(HEAD_BYTES - len(head))):
@@ -137,11 +147,12 @@ def _parts(file: BinaryIO, block_bytes: int, damage: list[Exception]) -> Iterato
         for part in decompress(kind, stream):
             gathered.append(part)
             size += len(part)
+            damage.lines += part.count(b"\n")
             if size >= block_bytes:
                 yield b"".join(gathered)
                 gathered, size = [], 0
     except DAMAGE as error:
-        damage.append(error)
+        damage.error = error
     if gathered:
         yield b"".join(gathered)
 

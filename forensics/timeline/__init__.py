@@ -78,6 +78,8 @@ class SourceParser:
         lanes_from: int | None = None,
     ) -> None:
         self.tally = Tally()
+        self.notices: list[str] = []
+        """What the user should know of lines that were not read whole."""
         self.span_s = 1
         """Seconds over which rows of routine lines are summed up."""
         self.unknown: Counter[str] = Counter()
@@ -124,7 +126,7 @@ class SourceParser:
         """
         if self._unwrapper is None or not self._worth_lanes(block):
             return block
-        return self._sorter().sort(block.data, block.first_line, self.span_s, thin)
+        return self._sorter().sort(block.data, self.span_s, thin)
 
     def feed(self, block: Block | Sorted) -> Chunk:
         """Take one block of complete lines, as it is or prepared."""
@@ -185,7 +187,7 @@ class SourceParser:
     def _worth_lanes(self, block: Block) -> bool:
         assert self._unwrapper is not None
         large = len(block.data) >= (self._lanes_from or _WORTH_LANES)
-        return self._use_lanes and large and self._unwrapper.bulk_ok
+        return self._use_lanes and large and not block.cut and self._unwrapper.bulk_ok
 
     def _sorter(self) -> Lanes:
         from forensics.timeline.lanes import Lanes
@@ -200,18 +202,23 @@ class SourceParser:
         texts = block.data.decode("utf-8", "replace").split("\n")
         if texts[-1] == "":
             texts.pop()
+        self.notices += [cut.notice(self.tally.lines) for cut in block.cut]
+        first = self.tally.lines + 1
         self.tally.lines += len(texts)
-        return list(enumerate(texts, start=block.first_line))
+        return list(enumerate(texts, start=first))
 
     def _rare(self, found: Sorted, chunk: Chunk) -> list[tuple[int, str]]:
         """The rare lines of a sorted block; its routine lines go to the chunk as rows."""
+        import polars as pl
+
+        before = self.tally.lines
         self.tally.lines += found.lines
         self.tally.recognised += found.hot_lines
         self._hot_lines += found.hot_lines
         if found.hot.height:
-            last = self.tally.lines
-            chunk.serving.append(Routine(found.hot, found.counts, last - found.lines + 1, last))
-        return found.rare
+            rows = found.hot.with_columns(pl.col("line") + before)
+            chunk.serving.append(Routine(rows, found.counts, before + 1, self.tally.lines))
+        return [(before + number, text) for number, text in found.rare]
 
     def _count(self, seen: tuple[int, int, Counter[str]]) -> None:
         blank, recognised, unknown = seen

@@ -251,8 +251,10 @@ class Assembler:
             self.anchors += len(item.builder.lines)
 
     def _finished(self) -> list[Event]:
+        done: list[Event] = []
+        if len(self._waiting) < 2:
+            return done
         busy = {id(item.event) for item in self._open}
-        done = []
         while len(self._waiting) > 1 and id(self._waiting[0]) not in busy:
             done.append(self._waiting.popleft())
         return done

@@ -45,14 +45,14 @@ class Lanes:
         self._prefix = prefix
         self._labels = {kind: grammar.kinds[kind].labels for kind in _WORDS}
 
-    def sort(self, data: bytes, first_line: int, span_s: int = 1, thin: int = 1) -> Sorted:
-        """Sort one block of complete lines, the first of which has this number.
+    def sort(self, data: bytes, span_s: int = 1, thin: int = 1) -> Sorted:
+        """Sort one block of complete lines, which are numbered from 1.
 
         Rows of batch lines are summed over spans of `span_s`. With `thin`, one routine line in so
         many is read in full and stands for the others; those are checked to be one whole line.
         """
         frame = pl.read_lines(data, row_index_name="number").with_columns(
-            (pl.col("number").cast(pl.Int64) + first_line),
+            (pl.col("number").cast(pl.Int64) + 1),
             LINE.str.contains("] Decode batch", literal=True).alias("decode"),
             LINE.str.contains("] Prefill batch", literal=True).alias("prefill"),
             (LINE.str.ends_with(_OK) & LINE.str.contains("] INFO:     ", literal=True)).alias(

@@ -10,7 +10,7 @@ from forensics.timeline import SourceParser
 
 def events(*lines: str) -> list[Event]:
     parser = SourceParser(0, load())
-    found = parser.feed(Block(1, ("\n".join(lines) + "\n").encode(), 0)).events
+    found = parser.feed(Block(("\n".join(lines) + "\n").encode(), 0)).events
     return found + parser.finish().events
 
 
