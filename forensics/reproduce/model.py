@@ -81,6 +81,8 @@ class Figures(Model):
     free_gib_after_capture: float | None = None
     capture_gib: float | None = None
     """What capture took and kept, GiB."""
+    prefill_graphs_gib: float | None = None
+    """Of it for prefill graphs, which some releases drop when little memory is free."""
     capture_need_gib: float | None = None
     """What capture needed from its begin on: its peak as far as the log shows it; of a capture
     that failed for want of memory a lower bound, the refused request included."""
@@ -109,7 +111,7 @@ class SearchAsk(Model):
     margin_gib: float = 0.0
     """Free memory that must be left when all graphs are captured, GiB."""
     resolution: float = 0.01
-    """The search ends when good and bad are within this (of whole numbers: this share of bad)."""
+    """The search ends when good and bad are within this; whole numbers: within 5 %."""
     goal: Goal = "capture"
     trials: int = 6
     """At most so many searching launches, confirmation not counted."""
