@@ -23,6 +23,9 @@ _USUAL_S = {
 _COMPILING_S = 900.0
 _COMPILES = ("deepgemm_precompile", "deepgemm_compile_all", "autotune_begin", "jit_ops")
 
+GONE = "gone-without-a-word"
+"""Rule of a launch that ended though its log tells of no end."""
+
 HUNG_AFTER = 4.0
 """A launch is called hung when it is silent for so many times the usual longest silence."""
 
@@ -85,7 +88,7 @@ def gone_without_word(run: Run, incident: Incident, how: str, phase: str) -> Fin
         return None
     case = Case(run, incident)
     return case.finding(
-        "gone-without-a-word",
+        GONE,
         "external_kill",
         run.events[-1],
         title=f"The launch is gone without a last word, in phase {phase}: {how}",

@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from forensics.live.merging import LineMerger
 from forensics.live.notices import PRECURSOR, TIMED_OUT, Verdict
-from forensics.live.processes import GroupVigil, members
-from forensics.live.watch import Watch
+from forensics.live.processes import GroupVigil, Vigil, members
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -28,8 +27,30 @@ _PORTION = 1 << 16
 _TICK_S = 0.05
 _PIPES_AFTER_S = 2.0
 """Grandchildren may keep the pipes open; after the command's end they are read so much longer."""
+_STUCK_AFTER_S = 20.0
 
 Sink = Callable[[bytes], None]
+
+
+class Watching(Protocol):
+    """What judges the output: a `Watch`, or something around one."""
+
+    vigil: Vigil | None
+
+    def heard(self, source: int, data: bytes) -> None:
+        """Bytes came."""
+
+    def caught_up(self) -> None:
+        """All that was there before was heard."""
+
+    def step(self) -> Verdict | None:
+        """A verdict if the waiting is over; asked often."""
+
+    def finish(self, because: str, *, gone: bool = False) -> Verdict:
+        """The verdict when the command has ended."""
+
+    def remark(self, text: str) -> None:
+        """Tell something about the watching itself."""
 
 
 @dataclass(slots=True)
@@ -45,16 +66,20 @@ class Plan:
     """End the command once it has come to what is waited for."""
     stop_when_failed: bool = False
     """End the command when its launch has failed or hangs, should it not end by itself."""
+    hurry: Callable[[], bool] | None = None
+    """Set for a trial: any verdict ends the command, signals are its owner's, and the grace ends
+    when this says so."""
 
 
 class Supervisor:
     """One supervised command. Raises OSError if it cannot be started or its log not written."""
 
-    def __init__(self, plan: Plan, watch: Watch, sinks: Mapping[str, Sink]) -> None:
+    def __init__(self, plan: Plan, watch: Watching, sinks: Mapping[str, Sink]) -> None:
         self._plan, self._watch, self._sinks = plan, watch, sinks
         self._verdict: Verdict | None = None
         self._signalled = False
         self._kill_at: float | None = None
+        self._killed_at: float | None = None
         self._broken = False
         self._log = open(plan.log, "wb", buffering=0)  # noqa: SIM115 - closed by `run`
         try:
@@ -92,7 +117,7 @@ class Supervisor:
 
     def _pump(self, selector: selectors.BaseSelector) -> None:
         ended_at: float | None = None
-        while selector.get_map():
+        while selector.get_map() and not self._is_stuck():
             for key, _ in selector.select(_TICK_S):
                 self._read(selector, key.fileobj, str(key.data))  # type: ignore[arg-type]
             self._hear(self._merger.release())
@@ -101,7 +126,7 @@ class Supervisor:
                 ended_at = ended_at if ended_at is not None else time.monotonic()
                 if time.monotonic() - ended_at > _PIPES_AFTER_S:
                     return
-        while self._child.poll() is None:
+        while self._child.poll() is None and not self._is_stuck():
             time.sleep(_TICK_S)
             self._step()
 
@@ -128,8 +153,8 @@ class Supervisor:
             self._break(error)
 
     def _step(self) -> None:
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
-            self._kill_at = None
+        if self._kill_at is not None and (time.monotonic() >= self._kill_at or self._hurried()):
+            self._kill_at, self._killed_at = None, time.monotonic()
             self._signal(signal.SIGKILL)
         if self._verdict is not None or self._broken:
             return
@@ -145,11 +170,20 @@ class Supervisor:
 
     def _ends(self, verdict: Verdict) -> bool:
         """Whether a verdict is a reason to end the command."""
+        if self._plan.hurry is not None:
+            return True
         if verdict.exit_code in (PRECURSOR, TIMED_OUT):
             return True
         if verdict.exit_code == 0:
             return self._plan.stop_when_reached and verdict.outcome in ("ready", "serving")
         return self._plan.stop_when_failed
+
+    def _is_stuck(self) -> bool:
+        """Killed and still there: it waits for a device that does not answer."""
+        return self._killed_at is not None and time.monotonic() - self._killed_at > _STUCK_AFTER_S
+
+    def _hurried(self) -> bool:
+        return self._plan.hurry is not None and self._plan.hurry()
 
     def _terminate(self) -> None:
         self._kill_at = time.monotonic() + self._plan.grace_s
@@ -166,7 +200,8 @@ class Supervisor:
             self._signalled = True
             self._signal(number)
 
-        before = {number: signal.signal(number, forward) for number in FORWARDED}
+        numbers = FORWARDED if self._plan.hurry is None else ()
+        before = {number: signal.signal(number, forward) for number in numbers}
         try:
             yield
         finally:
@@ -179,7 +214,7 @@ class Supervisor:
             return
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + min(self._plan.grace_s, 5.0)
-        while members(self.group) and time.monotonic() < deadline:
+        while members(self.group) and time.monotonic() < deadline and not self._hurried():
             time.sleep(_TICK_S)
         self._signal(signal.SIGKILL)
 
@@ -200,7 +235,11 @@ class Supervisor:
 
     def _break(self, error: Exception) -> None:
         self._broken = True
-        self._watch.remark(f"internal error, the command goes on unwatched: {error!r}")
+        if self._plan.hurry is None:
+            self._watch.remark(f"internal error, the command goes on unwatched: {error!r}")
+        else:
+            self._watch.remark(f"internal error, the command is ended: {error!r}")
+            self._terminate()
 
 
 def _settled(verdict: Verdict, status: int, asked: bool) -> Verdict:
