@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from forensics.events import OTHER, Event
-from forensics.findings import Severity
+from forensics.findings import SEVERITIES, Severity
 from forensics.grammar import load
 from forensics.incident.failures import CRASH_KINDS
 
@@ -73,6 +73,11 @@ class ClassTable:
     def of_event(self, event: Event) -> int:
         """The code of a record."""
         return self.code(event.rank, event.kind, severity_of(event))
+
+
+def grade(severity: Severity | None) -> int:
+    """Severities as numbers, the mildest first; -1 for none."""
+    return -1 if severity is None else SEVERITIES.index(severity)
 
 
 def severity_of(event: Event) -> Severity | None:

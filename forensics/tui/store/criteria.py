@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 import polars as pl
 
-from forensics.findings import SEVERITIES, Severity
+from forensics.findings import Severity
 from forensics.tui.store.block import LineBlock
-from forensics.tui.store.classes import PART, ClassTable
+from forensics.tui.store.classes import PART, ClassTable, grade
 
 KEYS = ("rank", "kind", "sev", "source", "re")
 """Words that may stand in front of a colon."""
@@ -45,10 +45,8 @@ class Criteria:
     severity: Severity | None = None
     """The mildest severity that is let through."""
     sources: tuple[int, ...] = ()
-    text: str = ""
-    """What the line must contain; small letters stand for large ones too."""
-    is_pattern: bool = False
-    """`text` is a regular expression."""
+    texts: tuple[str, ...] = ()
+    """What the line must contain, all of them: see `expression`."""
     parts: bool = False
     """Lines that begin no record count too."""
 
@@ -58,14 +56,6 @@ class Criteria:
         asked = (self.ranks, self.not_ranks, self.kinds, self.not_kinds, self.severity)
         return any(asked) or not self.parts
 
-    def expression(self) -> str:
-        """The text as an expression for Rust's engine and Python's alike; empty for any text."""
-        if not self.text:
-            return ""
-        body = self.text if self.is_pattern else re.escape(self.text).replace(r"\ ", " ")
-        plain = self.text if not self.is_pattern else re.sub(r"\\.", "", self.text)
-        return body if plain != plain.lower() else f"(?i){body}"
-
     def lets(self, rank: str | None, kind: str, severity: Severity | None) -> bool:
         """Whether lines of a class pass."""
         name = rank or "none"
@@ -74,8 +64,33 @@ class Criteria:
             and not _fits(name, self.not_ranks)
             and (not self.kinds or _fits(kind, self.kinds))
             and not _fits(kind, self.not_kinds)
-            and (self.severity is None or _grade(severity) >= _grade(self.severity))
+            and (self.severity is None or grade(severity) >= grade(self.severity))
         )
+
+
+def expression(text: str) -> str:
+    """A typed text as an expression for Rust's engine, whose time no expression can exhaust.
+
+    It stands for itself, or is an expression behind `re:`. Small letters stand for large ones too.
+    """
+    if text.startswith("re:"):
+        body = text.removeprefix("re:").strip()
+        plain = re.sub(r"\\.", "", body)
+    else:
+        body, plain = re.escape(text).replace(r"\ ", " "), text
+    return body if plain != plain.lower() else f"(?i){body}"
+
+
+def hits(text: str, wanted: str) -> list[tuple[int, int]]:
+    """Begin and end of what an expression finds in a text."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for part in pl.Series([text]).str.extract_all(wanted)[0]:
+        begin = text.find(part, at)
+        if part and begin >= 0:
+            at = begin + len(part)
+            found.append((begin, at))
+    return found
 
 
 def parse_criteria(typed: str, *, parts: bool = False) -> Criteria:
@@ -88,7 +103,6 @@ def parse_criteria(typed: str, *, parts: bool = False) -> Criteria:
     for match in _TOKEN.finditer(typed):
         found.setdefault(match[1] + match[2], []).append(match[3].strip('"'))
     text = " ".join(_TOKEN.sub(" ", typed).split())
-    is_pattern = text.startswith("re:")
     criteria = Criteria(
         ranks=tuple(found.get("rank", ())),
         not_ranks=tuple(found.get("-rank", ())),
@@ -96,8 +110,7 @@ def parse_criteria(typed: str, *, parts: bool = False) -> Criteria:
         not_kinds=tuple(found.get("-kind", ())),
         severity=_severity(found.get("sev", [])),
         sources=tuple(_source(word) for word in found.get("source", ())),
-        text=text.removeprefix("re:").strip() if is_pattern else text,
-        is_pattern=is_pattern,
+        texts=(text,) if text else (),
         parts=parts,
     )
     check(criteria)
@@ -106,9 +119,9 @@ def parse_criteria(typed: str, *, parts: bool = False) -> Criteria:
 
 def check(criteria: Criteria) -> None:
     """Raise `CriteriaError` where the expression cannot be used."""
-    if expression := criteria.expression():
+    for text in criteria.texts:
         try:
-            pl.Series([""]).str.contains(expression)
+            pl.Series([""]).str.contains(expression(text))
         except pl.exceptions.PolarsError as error:
             reason = str(error).strip().splitlines()[-1].removeprefix("error: ")
             raise CriteriaError(f"not an expression: {reason}") from error
@@ -122,12 +135,12 @@ class Sieve:
         self._table = table
         self._wanted: list[int] = []
         self._judged = 0
-        self._expression = criteria.expression()
+        self._expressions = [expression(text) for text in criteria.texts]
 
     @property
     def reads_text(self) -> bool:
         """Whether the text of a block is needed to tell."""
-        return bool(self._expression)
+        return bool(self._expressions)
 
     def by_class(self, block: LineBlock) -> pl.Series | None:
         """The places that pass by class alone; None for all of them."""
@@ -151,9 +164,10 @@ class Sieve:
             text = text.decode("utf-8", "replace").encode()
         frame = pl.read_lines(text, row_index_name="place")
         if places is not None:
-            frame = frame[places]
-        fits = frame.filter(pl.col("line").str.contains(self._expression))
-        return fits["place"].cast(pl.UInt32)
+            frame = frame[places.filter(places < frame.height)]
+        for wanted in self._expressions:
+            frame = frame.filter(pl.col("line").str.contains(wanted))
+        return frame["place"].cast(pl.UInt32)
 
     def _codes(self) -> list[int]:
         while self._judged < len(self._table):
@@ -173,10 +187,6 @@ class Sieve:
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:
     folded = name.lower()
     return any(fnmatchcase(folded, pattern.lower()) for pattern in patterns)
-
-
-def _grade(severity: Severity | None) -> int:
-    return -1 if severity is None else SEVERITIES.index(severity)
 
 
 def _severity(words: list[str]) -> Severity | None:

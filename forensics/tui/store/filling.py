@@ -10,7 +10,7 @@ from forensics.reading import Block, InputError, LineCutter, Source, read_blocks
 from forensics.reading.archives import HEAD_BYTES, archive_kind, looks_binary
 from forensics.reading.encodings import encoding_of
 from forensics.tui.store.backing import FileBytes, Spool
-from forensics.tui.store.index import SourceIndex
+from forensics.tui.store.index import MOST_READ_BYTES, SourceIndex
 
 _FIRST_BYTES = 256 << 10
 """The first block is small, so that there is something to see at once."""
@@ -111,7 +111,7 @@ def _file_blocks(file: FileBytes) -> Iterator[tuple[Block, bytes]]:
     if block := cutter.flush():
         yield from _with_raw(file, block, held)
     if held:
-        yield held[0], file.read(held[0].offset, at - held[0].offset)
+        yield held[0], _raw(file, held[0], at)
 
 
 def _with_raw(file: FileBytes, block: Block, held: list[Block]) -> Iterator[tuple[Block, bytes]]:
@@ -121,8 +121,12 @@ def _with_raw(file: FileBytes, block: Block, held: list[Block]) -> Iterator[tupl
     """
     if held:
         before = held.pop()
-        yield before, file.read(before.offset, block.offset - before.offset)
+        yield before, _raw(file, before, block.offset)
     if block.repaired:
         held.append(block)
     else:
         yield block, block.data
+
+
+def _raw(file: FileBytes, block: Block, end: int) -> bytes:
+    return file.read(block.offset, min(end - block.offset, 2 * MOST_READ_BYTES))

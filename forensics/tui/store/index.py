@@ -13,11 +13,14 @@ from forensics.events import Event
 from forensics.reading import SAMPLE_LINES
 from forensics.tui.store.backing import Backing
 from forensics.tui.store.block import LineBlock, marks_of
-from forensics.tui.store.classes import PART, ClassTable
+from forensics.tui.store.classes import PART, ClassTable, grade
 from forensics.tui.store.records import RecordFinder
 
 _JOIN_BELOW = 1 << 20
 """Bytes of a block up to which the lines behind it are put into it."""
+
+MOST_READ_BYTES = 64 << 20
+"""Bytes that are read at once at most: lines behind a longer stretch are not shown."""
 
 _EPOCH = datetime(1970, 1, 1)
 _FARTHEST_S = 2**31 - 1
@@ -30,7 +33,7 @@ class SourceIndex:
         self,
         source: int,
         table: ClassTable,
-        changed: Callable[[], None],
+        changed: Callable[[], object],
         *,
         sample_lines: int = SAMPLE_LINES,
     ) -> None:
@@ -109,7 +112,7 @@ class SourceIndex:
         while count > 0 and self.backing and (block := self.block_of(line)):
             some = min(count, block.last_line - line + 1)
             offset, size, skip = block.span(line, some)
-            data = self.backing.read(offset, size).removesuffix(b"\n")
+            data = self.backing.read(offset, min(size, MOST_READ_BYTES)).removesuffix(b"\n")
             texts = data.split(b"\n")[skip : skip + some]
             found += texts
             if len(texts) < some:
@@ -147,12 +150,13 @@ class SourceIndex:
         extra = dict(block.extra)
         for event in events:
             place = event.line - block.first_line
-            on_line = [*codes[place], *extra.get(place, ())]
-            on_line = self._with(on_line, self._table.of_event(event))
+            code = self._table.of_event(event)
+            on_line = self._with([*codes[place], *extra.get(place, ())], code)
             codes[place] = on_line[:1]
             if len(on_line) > 1:
                 extra[place] = tuple(on_line[1:])
-            times.setdefault(place, _seconds(event.time))
+            if on_line[0] == code or place not in times:
+                times[place] = _seconds(event.time)
         firsts = [codes[place][0] for place in places]
         stamps = [times[place] for place in places]
         return replace(
@@ -164,13 +168,18 @@ class SourceIndex:
         )
 
     def _with(self, codes: list[int], code: int) -> list[int]:
-        """The codes of a line with one more; what is known better now takes the old one's place."""
+        """The codes of a line with one more, the gravest first.
+
+        What is known better now takes the place of what was known before.
+        """
         entry = self._table.entries[code]
-        for at, old in enumerate(codes):
-            known = self._table.entries[old]
-            if (known.rank, known.kind) == (entry.rank, entry.kind):
-                return [*codes[:at], code, *codes[at + 1 :]]
-        return [*codes, code]
+        others = [
+            old
+            for old in codes
+            if (self._table.entries[old].rank, self._table.entries[old].kind)
+            != (entry.rank, entry.kind)
+        ]
+        return sorted([*others, code], key=lambda one: -grade(self._table.entries[one].severity))
 
     def _fill_times(self) -> None:
         """Lines without a time of their own have that of the line before them."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from forensics.tui.store.block import LineBlock
 from forensics.tui.store.criteria import Criteria, Sieve
-from forensics.tui.store.index import SourceIndex
+from forensics.tui.store.index import MOST_READ_BYTES, SourceIndex
 
 
 class LinePlace(NamedTuple):
@@ -60,7 +60,7 @@ class Rows:
         sources: Sequence[SourceIndex],
         sieve: Sieve,
         wake: threading.Condition,
-        told: Callable[[], None],
+        told: Callable[[], object],
     ) -> None:
         self.criteria = criteria
         self.complete = False
@@ -71,6 +71,7 @@ class Rows:
         self._told = told
         self._cancelled = False
         self._parts: dict[LinePlace, _Part] = {}
+        self._reached: dict[int, int] = {}
         self._table = _Table()
         self._thread = threading.Thread(target=self._work, name="filter", daemon=True)
         self._thread.start()
@@ -135,6 +136,13 @@ class Rows:
     def _at(self, row: int) -> LinePlace | None:
         return self.place(row) if 0 <= row < len(self) else None
 
+    def reached(self, source: int, line: int) -> bool:
+        """Whether everything up to a line was looked at."""
+        return all(
+            self._reached.get(index.source, 0) >= (line if index.source == source else index.lines)
+            for index in self._sources[: source + 1]
+        )
+
     def cancel(self) -> None:
         """Stop the work; what was found stays."""
         self._cancelled = True
@@ -174,6 +182,7 @@ class Rows:
                 if part is None:
                     continue
                 self._parts[key] = part
+                self._reached[part.source] = max(self._reached.get(part.source, 0), part.last_line)
                 parts = [self._parts[at] for at in sorted(self._parts) if self._parts[at].count]
                 self._table = _Table.of(parts)
                 found = True
@@ -185,7 +194,7 @@ class Rows:
         if self._sieve.reads_text and (places is None or len(places)):
             if source.backing is None:
                 return None
-            text = source.backing.read(block.offset, block.size)
+            text = source.backing.read(block.offset, min(block.size, 2 * MOST_READ_BYTES))
             passing = self._sieve.by_text(text, places)
             places = None if len(passing) == block.lines else passing
         count = block.lines if places is None else len(places)

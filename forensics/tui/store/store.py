@@ -56,7 +56,7 @@ class EventStore:
     def __init__(
         self,
         sources: Sequence[Source],
-        changed: Callable[[], None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
         *,
         live: bool = False,
     ) -> None:
@@ -163,7 +163,7 @@ class EventStore:
             at = end
         return found
 
-    def rows(self, criteria: Criteria, told: Callable[[], None] = lambda: None) -> Rows:
+    def rows(self, criteria: Criteria, told: Callable[[], object] = lambda: None) -> Rows:
         """The lines that pass a filter; `told` is called, from another thread, as they are found.
 
         Cancel them when they are no longer shown.

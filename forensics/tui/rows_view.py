@@ -1,0 +1,242 @@
+"""A scrolling list of rows of which only the visible ones are ever built.
+
+What the event table and the raw log share: cursor, keys, mouse, and drawing from the first
+visible row down. A row may be several lines high; the scroll bar counts rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from forensics.tui.spans import Span, strip_of
+
+Spans = Sequence[Span]
+
+
+class RowsView(ScrollView, can_focus=True):
+    """Rows with a cursor. A pane says how many there are and draws each."""
+
+    DEFAULT_CSS = """
+    RowsView { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
+    RowsView > .rows--cursor { background: $surface-lighten-2; }
+    RowsView:focus > .rows--cursor { background: $primary; color: $text; text-style: bold; }
+    RowsView > .rows--head { background: $panel; color: $text; text-style: bold; }
+    RowsView > .rows--dim { color: $text-muted; }
+    RowsView > .rows--rank { color: $accent; }
+    RowsView > .rows--value { color: $secondary; text-style: bold; }
+    RowsView > .rows--hit { background: $warning; color: black; text-style: bold; }
+    RowsView > .rows--critical { color: $error; text-style: bold; }
+    RowsView > .rows--warning { color: $warning; }
+    RowsView > .rows--info { color: $accent; }
+    RowsView > .rows--plain { color: $foreground; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"rows--{name}"
+        for name in ("cursor", "head", "dim", "rank", "value", "hit", "critical", "warning")
+    } | {"rows--info", "rows--plain"}
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "step(1)", "Down", show=False),
+        Binding("k,up", "step(-1)", "Up", show=False),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False),
+        Binding("g,home", "ends(-1)", "First", show=False),
+        Binding("G,end", "ends(1)", "Last", show=False),
+        Binding("enter", "open", "Open", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.cursor = 0
+        """The row that is chosen."""
+        self.hidden = 0
+        """Lines of the first visible row that are above it: of a row higher than the widget."""
+        self._laid: tuple[object, dict[int, tuple[int, Strip]]] | None = None
+
+    def total(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    def draw_row(self, row: int, width: int) -> list[Spans]:
+        """The lines of a row, the first part of each being its gutter."""
+        raise NotImplementedError
+
+    def draw_head(self, width: int) -> Spans | None:
+        """The line above the rows, if there is one."""
+        return None
+
+    def prepare(self, first: int, count: int) -> None:
+        """These rows are about to be drawn."""
+
+    def moved(self) -> None:
+        """The user moved the cursor."""
+
+    def action_open(self) -> None:
+        """The user opened the row under the cursor."""
+
+    @property
+    def head_height(self) -> int:
+        """Lines above the rows."""
+        return 1
+
+    @property
+    def room(self) -> int:
+        """Lines for rows."""
+        return max(self.size.height - self.head_height, 1)
+
+    def style(self, name: str) -> Style:
+        """The style of a part of a row: `dim`, `rank`, `value`, ..."""
+        return self.get_component_rich_style(f"rows--{name}", partial=True)
+
+    def rows_changed(self) -> None:
+        """There are more rows, fewer, or others: draw anew."""
+        self.cursor = max(min(self.cursor, self.total() - 1), 0)
+        self.virtual_size = Size(self.size.width, self.total() + self.head_height)
+        self.refresh()
+
+    def go(self, row: int, *, center: bool = False) -> None:
+        """Put the cursor on a row and bring it into view; tells nobody."""
+        self.cursor = max(min(row, self.total() - 1), 0)
+        self.hidden = 0
+        self._into_view(center)
+        self.refresh()
+
+    def ends(self, direction: int) -> None:
+        """To the first row, or the last."""
+        self.go(0 if direction < 0 else self.total() - 1)
+        self.moved()
+
+    def action_step(self, by: int) -> None:
+        """Move the cursor by rows; within a row that is higher than the widget, by half of it."""
+        if self._within(by):
+            return
+        self.go(self.cursor + by)
+        self.moved()
+
+    def _within(self, by: int) -> bool:
+        height = self.height_of(self.cursor)
+        if height <= self.room or self.cursor != self._top():
+            return False
+        hidden = max(min(self.hidden + by * max(self.room // 2, 1), height - self.room), 0)
+        if hidden == self.hidden:
+            return False
+        self.hidden = hidden
+        self.refresh()
+        return True
+
+    def action_page(self, pages: float) -> None:
+        """Move the cursor by pages."""
+        shown = max(self._rows_in_room(self._top()) - 1, 1)
+        by = int(pages * shown) or (1 if pages > 0 else -1)
+        self.scroll_to(y=self._top() + by, animate=False, immediate=True)
+        self.go(self.cursor + by)
+        self.moved()
+
+    def action_ends(self, direction: int) -> None:
+        """To the first row, or the last."""
+        self.ends(direction)
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Keep the cursor in sight."""
+        self.rows_changed()
+        self._into_view(False)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose a row; a second click opens it."""
+        row = self.row_at(event.y)
+        if row is None:
+            return
+        again = row == self.cursor and event.chain > 1
+        self.go(row)
+        self.moved()
+        if again:
+            self.action_open()
+
+    def row_at(self, y: int) -> int | None:
+        """The row that is drawn at a line of the widget."""
+        place = self._layout().get(y - self.head_height)
+        return None if place is None else place[0]
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the widget."""
+        width = self.size.width
+        if y < self.head_height:
+            return self._head(width)
+        place = self._layout().get(y - self.head_height)
+        if place is None:
+            return Strip.blank(width, self.rich_style)
+        row, strip = place
+        if row == self.cursor:
+            return strip.apply_style(self.style("cursor")).adjust_cell_length(
+                width, self.style("cursor")
+            )
+        return strip.adjust_cell_length(width, self.rich_style)
+
+    def _head(self, width: int) -> Strip:
+        spans = self.draw_head(width) or ()
+        style = self.style("head")
+        return strip_of(spans, style).adjust_cell_length(width, style)
+
+    def _layout(self) -> dict[int, tuple[int, Strip]]:
+        """Row and strip of every line below the head; made once for what is shown."""
+        key = (self._top(), self.hidden, self.size, self.total())
+        if self._laid is None or self._laid[0] != key:
+            self._laid = (key, self._lay())
+        return self._laid[1]
+
+    def _lay(self) -> dict[int, tuple[int, Strip]]:
+        first, room, width = self._top(), self.room, self.size.width
+        self.prepare(first, room)
+        found: dict[int, tuple[int, Strip]] = {}
+        row = first
+        while len(found) < room and row < self.total():
+            lines = self.draw_row(row, width)[self.hidden if row == first else 0 :]
+            for spans in lines[: room - len(found)]:
+                found[len(found)] = (row, strip_of(spans, self.rich_style))
+            row += 1
+        return found
+
+    def refresh_rows(self) -> None:
+        """Draw the visible rows anew: their text or marks have changed."""
+        self._laid = None
+        self.refresh()
+
+    def _top(self) -> int:
+        return max(min(round(self.scroll_y), self.total() - 1), 0)
+
+    def _rows_in_room(self, first: int) -> int:
+        """How many rows fit from a row on."""
+        height, row = 0, first
+        while row < self.total() and height < self.room:
+            height += self.height_of(row)
+            row += 1
+        whole = row - first - (height > self.room)
+        return max(whole, 1)
+
+    def height_of(self, row: int) -> int:
+        """How many lines a row takes."""
+        return 1
+
+    def _into_view(self, center: bool) -> None:
+        top = self._top()
+        last = top + self._rows_in_room(top) - 1
+        if top <= self.cursor <= last and not center:
+            return
+        target = self.cursor
+        if center or self.cursor > last:
+            height = self.height_of(self.cursor)
+            limit = self.room // 3 + height if center else self.room
+            while target > 0 and height + self.height_of(target - 1) <= limit:
+                target -= 1
+                height += self.height_of(target)
+        self.scroll_to(y=target, animate=False, immediate=True)
