@@ -38,7 +38,7 @@ class Cut:
 class Block:
     """Whole lines in valid UTF-8; only the last line of a source may lack its newline.
 
-    Who reads a block counts its lines: that takes as long as reading them, for nothing if done twice.
+    Its reader numbers the lines: counting them here would cost as much again.
 
     `offset` is the place of the first byte in the (decompressed) stream; for UTF-16 it counts the
     bytes as UTF-8. Offsets inside the block hold only if it was not `repaired`.

@@ -94,7 +94,7 @@ def _blocks(source: Source, block_bytes: int, notices: list[str]) -> Iterator[Bl
     with contextlib.ExitStack() as opened:
         try:
             file = _open(source, opened)
-            parts = _parts(file, block_bytes, damage)
+            parts = _parts(file, block_bytes, damage, regular=source.size is not None)
             first = next(parts, b"")
             if looks_binary(first[:HEAD_BYTES]):
                 what = "a tar archive, unpack it first" if is_tar(first) else "binary data"
@@ -130,13 +130,19 @@ def _open(source: Source, opened: contextlib.ExitStack) -> BinaryIO:
     return cast(BinaryIO, opened.enter_context(open(source.path, "rb", buffering=0)))
 
 
-def _parts(file: BinaryIO, block_bytes: int, damage: _Damage) -> Iterator[bytes]:
+def _parts(file: BinaryIO, block_bytes: int, damage: _Damage, *, regular: bool) -> Iterator[bytes]:
     """The plain bytes in portions of about `block_bytes`; `damage` receives why they end early."""
     head = b""
     while len(head) < HEAD_BYTES and (part := file.read(HEAD_BYTES - len(head))):
         head += part
-    stream = cast(BinaryIO, io.BufferedReader(Peeked(head, file)))
     kind = archive_kind(head)
+    if kind is None and regular:
+        part = head + file.read(block_bytes - len(head))
+        while part:
+            yield part
+            part = file.read(block_bytes)
+        return
+    stream = cast(BinaryIO, io.BufferedReader(Peeked(head, file)))
     if kind is None:
         while part := stream.read(block_bytes):
             yield part
