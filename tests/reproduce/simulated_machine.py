@@ -60,7 +60,7 @@ class Machine:
     def outcome(
         self, fraction: float, batch: float, running: float | None = None
     ) -> tuple[Figures, Failure | None]:
-        dice = random.Random(f"{self.seed}/{fraction}/{batch}/{running}")
+        dice = random.Random(f"{self.seed}/{fraction:.4f}/{batch:.0f}/{running}")
         after = self.baseline_gib - self.weights_gib
         pool = after - self.baseline_gib * (1 - fraction)
         base = Figures(baseline_gib=round(self.baseline_gib, 2), after_weights_gib=round(after, 2))
