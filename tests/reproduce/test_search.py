@@ -164,7 +164,7 @@ def test_without_a_control_the_ledger_of_the_fix_alone_leads_there() -> None:
 
 
 def test_the_largest_batch_that_captures() -> None:
-    machine, name = Machine(gib_per_batch=0.006), "cuda_graph_max_bs_decode"
+    machine, name = Machine(gib_per_batch=0.006, noise_gib=0.0), "cuda_graph_max_bs_decode"
     plan = plan_of(name, 512, 128, "--mem-fraction-static", "0.97")
     found, results = search(machine, plan, SearchAsk(name=name, good=128, bad=512, whole=True))
     fits = [batch for batch in range(8, 513, 8) if machine.outcome(0.97, batch)[1] is None]
