@@ -76,7 +76,7 @@ def boundaries(reading: Reading, ask: SearchAsk, *, upward: bool = True) -> list
             if here is not None
         ]
     careful, least = needs
-    slope = _slope_gib(reading, ask, careful)
+    slope = _slope_gib(reading, ask, least)
     if slope is None:
         return []
     ends = (free - careful, free - least + LOOSE_GIB)
