@@ -16,6 +16,17 @@ class Format(StrEnum):
     json = "json"
 
 
+class ResultFormat(StrEnum):
+    """How a diagnosis is drawn."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    html = "html"
+    sarif = "sarif"
+    junit = "junit"
+
+
 class LiveFormat(StrEnum):
     """How live events are printed."""
 
@@ -57,6 +68,15 @@ Output = Annotated[
     typer.Option("-o", "--output", metavar="FILE", help="Write to a file, whole or not at all."),
 ]
 AsFormat = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+AsResult = Annotated[ResultFormat, typer.Option("--format", help="How to print the result.")]
+Redact = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--no-redact",
+        help="Pseudonyms for hosts, addresses, users and folders; no texts of requests.",
+        show_default=False,
+    ),
+]
 AsColor = Annotated[Color, typer.Option("--color", help="When to use colour.")]
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="No progress; of the text, the verdict alone.")

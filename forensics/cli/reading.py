@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forensics.cli.drawing import draw
 from forensics.cli.options import (
     AsColor,
     AsFormat,
+    AsResult,
     Bar,
     Color,
     Debug,
@@ -21,6 +23,8 @@ from forensics.cli.options import (
     Output,
     Paths,
     Quiet,
+    Redact,
+    ResultFormat,
     RunNumber,
     Select,
     Table,
@@ -39,9 +43,10 @@ if TYPE_CHECKING:
 def analyze(
     context: typer.Context,
     paths: Paths = None,
-    format: AsFormat = Format.text,
+    format: AsResult = ResultFormat.text,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Output = None,
+    redact: Redact = None,
     fail_on: FailOn = Bar.critical,
     model_config: ModelConfig = None,
     run: RunNumber = None,
@@ -56,20 +61,17 @@ def analyze(
     from forensics.views.output import destination
 
     settings = site(context)
-    diagnosis = _analyze(paths, quiet, output, settings.for_rules())
+    diagnosis = analyzed(paths, quiet, output, settings.for_rules())
     if run is not None:
-        _keep_run(diagnosis, run)
+        keep_run(diagnosis, run)
+    if redact:
+        from forensics.views.privacy import anonymous
+
+        diagnosis = anonymous(diagnosis)
     with destination(output) as out:
-        if json or format is Format.json:
-            from forensics.views.json import render
-
-            out.write(render(diagnosis))
-        else:
-            from forensics.views.console import console_for
-            from forensics.views.terminal import show
-
-            show(diagnosis, console_for(out, settings["color"]), verbose=verbose, quiet=quiet)
-    if _at_bar(diagnosis, settings["fail_on"]):
+        chosen = ResultFormat.json if json else format
+        draw(diagnosis, chosen, out, settings["color"], verbose=verbose, quiet=quiet)
+    if at_bar(diagnosis, settings["fail_on"]):
         raise typer.Exit(FOUND)
 
 
@@ -126,7 +128,7 @@ def coverage(
     from forensics.views.output import destination
 
     settings = site(context)
-    diagnosis = _analyze(paths, quiet, output, settings.for_rules())
+    diagnosis = analyzed(paths, quiet, output, settings.for_rules())
     with destination(output) as out:
         if format is Format.json:
             out.write(view.render_json(diagnosis, unknown))
@@ -134,7 +136,7 @@ def coverage(
             view.show(diagnosis, console_for(out, settings["color"]), unknown)
 
 
-def _analyze(
+def analyzed(
     paths: list[str] | None, quiet: bool, output: str | None, settings: Settings
 ) -> Diagnosis:
     """The whole line over some inputs, with a progress bar."""
@@ -158,7 +160,8 @@ def _inputs(paths: list[str] | None, output: str | None) -> list[str]:
     return paths
 
 
-def _keep_run(diagnosis: Diagnosis, number: int) -> None:
+def keep_run(diagnosis: Diagnosis, number: int) -> None:
+    """Leaves one launch of the input; refuses a number that none has."""
     kept = [report for report in diagnosis.reports if report.run.number == number]
     if not kept:
         found = len(diagnosis.reports)
@@ -168,7 +171,7 @@ def _keep_run(diagnosis: Diagnosis, number: int) -> None:
     diagnosis.reports = kept
 
 
-def _at_bar(diagnosis: Diagnosis, bar: str) -> bool:
+def at_bar(diagnosis: Diagnosis, bar: str) -> bool:
     """Whether a finding reaches the bar."""
     from forensics.findings import SEVERITIES
 

@@ -64,7 +64,7 @@ def show_playbook(playbook: str, console: Console) -> None:
     """A playbook: set in a terminal; elsewhere as it is written, with its long lines folded."""
     text = _FRONT_MATTER.sub("", playbook)
     if not console.is_terminal:
-        console.file.write(_refolded(text.rstrip("\n"), console.width) + "\n")
+        console.file.write(refolded(text.rstrip("\n"), console.width) + "\n")
         return
     with console.use_theme(_THEME):
         console.print(_Playbook(text, hyperlinks=False), width=min(console.width, MAX_WIDTH))
@@ -88,7 +88,7 @@ class _Playbook(Markdown):
 _THEME = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.item.number": "none"})
 
 
-def _refolded(text: str, width: int) -> str:
+def refolded(text: str, width: int) -> str:
     """Markdown with its paragraphs and items folded anew; code stays as it is."""
     parts = _CODE.split(text)
     parts[::2] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from forensics.diagnosis import RunReport
@@ -27,6 +28,7 @@ BASIS = {
 
 _EFFECTS = {
     "free_gib_at_capture": "{} GiB free at capture",
+    "free_gib_at_capture_scaled": "{} if the pool's excess shrinks with it",
     "free_gib": "{} GiB free",
     "kv_tokens": "{} KV tokens",
     "kv_tokens_change": "{} KV tokens",
@@ -92,16 +94,23 @@ def effect_words(remedy: Remedy) -> str:
 
 
 def command_lines(report: RunReport, width: int) -> list[str]:
-    """The new launch: quoted for a shell, wrapped with backslashes; empty where there is none."""
+    """The new launch as a command to copy; empty where there is none."""
     if not report.new_command:
         return []
-    env = redact_value(report.new_env)
-    words = [f"{one_line(name)}={shlex.quote(one_line(text))}" for name, text in env.items()]
-    if report.remove_env:
-        unset = [f"-u {shlex.quote(one_line(name))}" for name in report.remove_env]
+    return shell_lines(report.new_command, report.new_env, report.remove_env, width)
+
+
+def shell_lines(
+    argv: list[str], env: Mapping[str, str], remove_env: Sequence[str], width: int
+) -> list[str]:
+    """A launch quoted for a shell, wrapped with backslashes, its secrets masked."""
+    variables: dict[str, str] = redact_value(dict(env))
+    words = [f"{one_line(name)}={shlex.quote(one_line(text))}" for name, text in variables.items()]
+    if remove_env:
+        unset = [f"-u {shlex.quote(one_line(name))}" for name in remove_env]
         words = ["env", *unset, *words]
     lines, line = [], ""
-    for word in [*words, *_options(redact_argv(report.new_command))]:
+    for word in [*words, *_options(redact_argv(argv))]:
         if line.strip() and len(line) + len(word) + 3 > width:
             lines.append(f"{line}\\")
             line = "    "
