@@ -15,6 +15,7 @@ from typing import Literal
 from forensics.diagnosis import RunReport
 from forensics.incident import Run
 from forensics.incident.outcome import is_crash
+from forensics.live.ending import last_lines
 from forensics.live.notices import TIMED_OUT, Verdict
 from forensics.live.processes import Vigil
 from forensics.live.silence import GONE
@@ -211,7 +212,7 @@ class TrialWatch:
         wordless = root is None or root.rule == GONE
         if report is not None and root is not None and (self._watch.is_log or not wordless):
             return self._failed(report, how)
-        last = verdict.last_lines[-1] if verdict.last_lines else ""
+        last = next(iter(last_lines(report, 1)), "") if report is not None else ""
         said = f"{how} before it came to its goal" + (f"; its last line: {last}" if last else "")
         if not self._watch.is_log:
             return self._made("not-started", said)

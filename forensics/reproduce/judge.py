@@ -67,7 +67,7 @@ def is_same(one: Failure, other: Failure) -> bool:
 
 
 def _stage(failure: Failure) -> object:
-    if failure.class_.endswith("_oom"):
+    if failure.class_.endswith("_oom") and not failure.class_.startswith("host_"):
         return next((stage for stage in _STAGES if failure.phase in stage), failure.phase)
     return failure.phase in _STARTING or failure.phase == "warmup"
 
