@@ -19,7 +19,7 @@ FIRST, LAST = 600, 400
 ROWS = ROUTINE | {"retract", "retract_test"}
 """Kinds that also become rows."""
 
-_FLUSH = 20_000
+_FLUSH = 5_000
 
 
 @dataclass(slots=True)
