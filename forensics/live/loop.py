@@ -18,9 +18,13 @@ def follow(
     watch: Watch,
     vigil: WriterVigil | None = None,
     each_round: Callable[[], None] | None = None,
+    followers: Sequence[Follower] | None = None,
 ) -> Verdict:
-    """Watch sources until there is a verdict. Raises OSError if one cannot be read."""
-    followers = [follower_of(path) for path in paths]
+    """Watch sources until there is a verdict. Raises OSError if one cannot be read.
+
+    `followers` read the sources where their paths alone do not say how.
+    """
+    followers = followers or [follower_of(path) for path in paths]
     ended: set[int] = set()
     caught_up = False
     try:
