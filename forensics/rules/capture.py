@@ -44,15 +44,13 @@ from forensics.rules.shortage import first_shortage, is_device_oom
 )
 def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:
     """The first rank that ran out of memory in capture; the others are its echoes."""
-    first = first_shortage(case, "graph_capture_oom")
-    if first is None:
+    first, found = first_shortage(case, "graph_capture_oom"), failed_capture(case)
+    if first is None or found is None:
         return
     failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
-    kind = _kind_at(case, first)
-    need = _need_of(case, failed, kind)
+    kind, need, free = found
     prefill = kind in PREFILL_KINDS
     begin = begin_of(case, first, kind)
-    free = least(b.number("avail_gib") for f in failed if (b := begin_of(case, f, kind)))
     advice = lower_for_capture(case, need, free) if need else None
     yield case.finding(
         "piecewise-graph-oom" if prefill else "graph-capture-oom",
@@ -72,6 +70,17 @@ def graph_capture_oom(case: Case) -> Iterator[Finding | Skip]:
         facts=_facts(case, first, failed, need, begin, advice),
         playbook="graph-capture-oom",
     )
+
+
+def failed_capture(case: Case) -> tuple[str, Need | None, float | None] | None:
+    """Kind of graphs, need, and what was free at its begin, of the capture that ran out first."""
+    first = first_shortage(case, "graph_capture_oom")
+    if first is None:
+        return None
+    failed = [f for f in case.run.failures if f.phase == "graph_capture" and is_device_oom(f)]
+    kind = _kind_at(case, first)
+    free = least(b.number("avail_gib") for f in failed if (b := begin_of(case, f, kind)))
+    return kind, _need_of(case, failed, kind), free
 
 
 def _kind_at(case: Case, failure: Failure) -> str:
