@@ -146,12 +146,15 @@ def new_launch(launch: Launch, findings: Sequence[Finding]) -> NewLaunch:
     return NewLaunch()
 
 
+def is_runnable(remedy: Remedy) -> bool:
+    """Whether a remedy can be written as a command: a flag or a variable whose value is known."""
+    placeholder = isinstance(remedy.to, str) and remedy.to.startswith("<")
+    return remedy.kind in ("flag", "env") and not placeholder
+
+
 def _writable(findings: Sequence[Finding]) -> Iterable[Remedy]:
     for finding in findings:
-        for remedy in finding.remedies[:1]:
-            placeholder = isinstance(remedy.to, str) and remedy.to.startswith("<")
-            if remedy.kind in ("flag", "env") and not placeholder:
-                yield remedy
+        yield from filter(is_runnable, finding.remedies[:1])
 
 
 def _value(remedy: Remedy) -> Any:

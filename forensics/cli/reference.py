@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -11,19 +12,35 @@ from forensics.cli.program import app, guarded, unknown_rule
 from forensics.cli.site import site
 
 
+class SchemaOf(StrEnum):
+    """The documents that are published."""
+
+    analyze = "analyze"
+    events = "events"
+    reproduction = "reproduction"
+
+
 @app.command()
 @guarded
 def schema(
-    events: Annotated[bool, typer.Option("--events", help="The schema of `events` rows.")] = False,
+    document: Annotated[
+        SchemaOf, typer.Argument(help="What `analyze` prints, a row of `events`, or a verdict.")
+    ] = SchemaOf.analyze,
+    events: Annotated[bool, typer.Option("--events", help="Short for `events`.")] = False,
     output: Output = None,
 ) -> None:
-    """Print the JSON Schema of the `analyze` document."""
+    """Print the JSON Schema of the `analyze` document, an event, or `reproduction.json`."""
     import json
 
     from forensics.views.output import destination
-    from forensics.views.schema import events_schema, json_schema
 
-    data = events_schema() if events else json_schema()
+    if document is SchemaOf.reproduction and not events:
+        from forensics.views.reproduce.json import reproduction_schema as made
+    elif document is SchemaOf.events or events:
+        from forensics.views.schema import events_schema as made
+    else:
+        from forensics.views.schema import json_schema as made
+    data = made()
     with destination(output) as out:
         out.write(json.dumps(data, indent=2) + "\n")
 

@@ -60,7 +60,7 @@ def surroundings_of(command: Sequence[str], env: Mapping[str, str]) -> Surroundi
 def versions_of(program: str, path: str | None = None) -> dict[str, str]:
     """Package versions that a program's Python can import, as far as its folders tell."""
     found: dict[str, str] = {}
-    interpreter = _interpreter(program, path)
+    interpreter = interpreter_of(program, path)
     if interpreter is None:
         return found
     prefix = interpreter.parent.parent
@@ -72,7 +72,7 @@ def versions_of(program: str, path: str | None = None) -> dict[str, str]:
     return found
 
 
-def _interpreter(program: str, path: str | None) -> Path | None:
+def interpreter_of(program: str, path: str | None) -> Path | None:
     """The Python behind a program: itself, or that of its first line. Links stay unresolved,
     since a virtual environment's Python is a link out of it."""
     where = shutil.which(program, path=path)

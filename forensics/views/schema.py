@@ -101,16 +101,16 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of the document; unknown fields are allowed, since fields may be added."""
     schema = Document.model_json_schema(by_alias=True, mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    opened: dict[str, Any] = _open(schema)
-    return opened
+    found: dict[str, Any] = opened(schema)
+    return found
 
 
-def _open(schema: Any) -> Any:
+def opened(schema: Any) -> Any:
     """The schema without its bans on additional fields."""
     if isinstance(schema, dict):
         closed = ("additionalProperties", False)
-        return {key: _open(value) for key, value in schema.items() if (key, value) != closed}
-    return [_open(item) for item in schema] if isinstance(schema, list) else schema
+        return {key: opened(value) for key, value in schema.items() if (key, value) != closed}
+    return [opened(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def events_schema() -> dict[str, Any]:
@@ -120,5 +120,5 @@ def events_schema() -> dict[str, Any]:
     schema = events_adapter().json_schema(mode="validation")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Event"
-    opened: dict[str, Any] = _open(schema)
-    return opened
+    found: dict[str, Any] = opened(schema)
+    return found

@@ -1,0 +1,138 @@
+"""The command `reproduce`: a launch is made again, and once more with one thing changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from forensics.cli.options import AsColor, AsFormat, Color, Debug, Format
+from forensics.cli.program import USAGE, app, guarded
+from forensics.cli.reproduce_options import (
+    AllowForeignCode,
+    Confirm,
+    DryRun,
+    Env,
+    Folder,
+    Force,
+    Goal,
+    KnownGood,
+    LaunchFile,
+    Load,
+    Logs,
+    Margin,
+    Python,
+    RemedyNumber,
+    Resume,
+    RunNumber,
+    Search,
+    Set,
+    SkipControl,
+    Timeout,
+    Unset,
+    Until,
+    Yes,
+)
+from forensics.cli.site import site
+
+if TYPE_CHECKING:
+    from forensics.reproduce.model import Goal as GoalName
+
+
+@app.command()
+@guarded
+def reproduce(
+    context: typer.Context,
+    logs: Logs = None,
+    launch: LaunchFile = None,
+    run: RunNumber = None,
+    python: Python = None,
+    env: Env = None,
+    remedy: RemedyNumber = None,
+    set: Set = None,
+    unset: Unset = None,
+    search: Search = None,
+    known_good: KnownGood = None,
+    margin: Margin = 0.0,
+    goal: Until = None,
+    load: Load = None,
+    confirm: Confirm = 1,
+    skip_control: SkipControl = False,
+    timeout: Timeout = 1800.0,
+    folder: Folder = None,
+    resume: Resume = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    allow_foreign_code: AllowForeignCode = False,
+    force: Force = False,
+    format: AsFormat = Format.text,
+    color: AsColor = Color.auto,
+    debug: Debug = False,
+) -> None:
+    """Make a failed launch again, then with one thing changed, and say whether the fix holds.
+
+    Shows the plan first; nothing runs without a yes. Exit code: 0 the fix holds, or only the plan
+    was shown; 4 it does not; 5 nothing was decided.
+    """
+    from forensics.cli.reproducing import Asking, go_on, new_plan
+    from forensics.reproduce.choosing import PlanError
+    from forensics.reproduce.folder import FolderError
+    from forensics.reproduce.plan import Wishes
+    from forensics.views.console import error_line
+
+    settings = site(context)
+    asking = Asking(
+        settings, dry_run, yes, allow_foreign_code, force, format is Format.json, logs or []
+    )
+    wishes = Wishes(
+        remedy=remedy,
+        settings=set or (),
+        unset=unset or (),
+        goal=_goal(goal, load),
+        load=load,
+        confirmations=confirm,
+        skip_control=skip_control,
+        timeout_s=timeout,
+        search=_search(search, known_good, margin),
+        known_good=known_good,
+        margin_gib=margin,
+        own_env=_variables(env),
+    )
+    try:
+        if resume is not None:
+            _alone(resume, logs, launch)
+            code = go_on(asking, resume)
+        else:
+            code = new_plan(asking, wishes, launch, run, python, folder)
+    except (PlanError, FolderError) as error:
+        error_line(str(error))
+        code = USAGE
+    raise typer.Exit(code)
+
+
+def _goal(goal: Goal | None, load: int | None) -> GoalName | None:
+    """The goal; a load is one of its own."""
+    if load is not None and goal not in (None, Goal.load):
+        raise typer.BadParameter("--load N goes with the goal load alone")
+    return goal.value if goal is not None else None
+
+
+def _search(search: str | None, known_good: float | None, margin: float) -> str | None:
+    if search is None and (known_good is not None or margin):
+        raise typer.BadParameter("--known-good and --margin go with --search FLAG")
+    return search
+
+
+def _variables(texts: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name.replace("_", "a").isalnum() or name[0].isdigit():
+            raise typer.BadParameter(f"--env {name}: give it as NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _alone(resume: object, logs: list[str] | None, launch: object) -> None:
+    if logs or launch:
+        raise typer.BadParameter(f"--resume {resume} has its plan: name neither a log nor a launch")

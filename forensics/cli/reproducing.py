@@ -1,0 +1,195 @@
+"""What `reproduce` does: make the plan, show it, ask, run it, show the verdict."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from forensics.cli.program import USAGE
+from forensics.reproduce.choosing import PlanError
+from forensics.views.clean import one_line
+from forensics.views.console import console_for, error_line
+
+if TYPE_CHECKING:
+    from forensics.reproduce.model import Reproduction, ReproductionPlan
+    from forensics.reproduce.plan import Wishes
+    from forensics.reproduce.run import Extras
+    from forensics.reproduce.subject import Subject
+    from forensics.settings import Effective
+
+NOTHING_DECIDED = 5
+SHOWN = 0
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the user has said of asking and showing."""
+
+    settings: Effective
+    dry_run: bool
+    yes: bool
+    allow_foreign_code: bool
+    force: bool
+    as_json: bool
+    logs: Sequence[str]
+
+    @property
+    def has_terminal(self) -> bool:
+        """Whether somebody is there to be asked."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def new_plan(
+    asking: Asking,
+    wishes: Wishes,
+    launch: Path | None,
+    run: int | None,
+    python: str | None,
+    folder: Path | None,
+) -> int:
+    """Plan, show, ask, run; gives the exit code. Raises PlanError, FolderError."""
+    from forensics.reproduce.plan import make_plan
+    from forensics.reproduce.preflight import preflight
+    from forensics.reproduce.subject import with_env, with_python
+
+    subject = _subject(asking, launch, run)
+    if python is not None:
+        with_python(subject, python)
+    with_env(subject, wishes.own_env)
+    place = folder or _new_folder([*asking.logs, str(launch or "")])
+    looked = preflight(subject, wishes.own_env, str(place.absolute()))
+    plan = make_plan(subject, wishes, looked)
+    if (stop := _shown(asking, plan)) is not None:
+        return stop
+    return _carried_out(asking, plan, place, again=False)
+
+
+def go_on(asking: Asking, folder: Path) -> int:
+    """Go on with the plan of a folder; gives the exit code. Raises FolderError."""
+    from forensics.reproduce.folder import RunFolder
+
+    plan = RunFolder(folder).plan()
+    if (stop := _shown(asking, plan)) is not None:
+        return stop
+    return _carried_out(asking, plan, folder, again=True)
+
+
+def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
+    """The launch of the logs, with the user's own command in its place where there is one."""
+    from forensics import pipeline
+    from forensics.reproduce.subject import of_file, of_log
+    from forensics.views.progress import ReadingProgress
+
+    if launch is not None and not asking.logs:
+        return of_file(launch)
+    if launch is not None:
+        raise PlanError("name a log or --launch FILE, not both")
+    if not asking.logs:
+        raise PlanError("name a log, or --launch FILE")
+    with ReadingProgress(asking.as_json) as progress:
+        diagnosis = pipeline.analyze(asking.logs, asking.settings.for_rules(), progress)
+    return of_log(diagnosis, asking.logs, run)
+
+
+def _shown(asking: Asking, plan: ReproductionPlan) -> int | None:
+    """Show the plan and ask; an exit code where it is not to run."""
+    from forensics.views.reproduce.json import render
+    from forensics.views.reproduce.plan import show_plan
+
+    only_shown = asking.dry_run or not (asking.yes or asking.has_terminal)
+    if asking.as_json and only_shown:
+        sys.stdout.write(render(plan))
+    elif not asking.as_json or not asking.yes:
+        out = sys.stderr if asking.as_json else sys.stdout
+        show_plan(plan, console_for(out, asking.settings["color"]))
+    if asking.dry_run:
+        return SHOWN
+    blocking = [one for one in plan.differences if one.weight == "blocking"]
+    if only_shown:
+        more = " --allow-foreign-code" if plan.consents else ""
+        how = f"add --yes{more} to run it"
+        if blocking:
+            how = f"it cannot run here: {', '.join(one.what for one in blocking)}"
+        error_line(f"only the plan was shown, nothing ran; {how}")
+        return SHOWN
+    if blocking and not asking.force:
+        named = "; ".join(f"{one.what}: {one.because}" for one in blocking)
+        error_line(f"not run, since it cannot run here ({named}); --force runs it all the same")
+        return NOTHING_DECIDED
+    return _refused(asking, plan)
+
+
+def _refused(asking: Asking, plan: ReproductionPlan) -> int | None:
+    """Ask for what is not consented to yet; an exit code where it is refused."""
+    if plan.consents and not asking.allow_foreign_code:
+        named = ", ".join(consent.what for consent in plan.consents)
+        if asking.yes:
+            error_line(f"--yes does not cover foreign code ({named}): add --allow-foreign-code")
+            return USAGE
+        if not typer.confirm(f"Execute foreign code ({one_line(named)})?", err=True):
+            return SHOWN
+    if asking.yes:
+        return None
+    count = len(plan.trials)
+    what = "this launch" if count == 1 else f"these {count} launches"
+    return None if typer.confirm(f"Run {what}?", err=True) else SHOWN
+
+
+def _carried_out(asking: Asking, plan: ReproductionPlan, folder: Path, *, again: bool) -> int:
+    """Run it, and show what came of it."""
+    from forensics.reproduce.run import resume, run_plan
+    from forensics.views.reproduce.json import render
+    from forensics.views.reproduce.progress import TrialsView
+    from forensics.views.reproduce.verdict import show_verdict
+
+    color = asking.settings["color"]
+    extras = _extras(asking, plan)
+    with TrialsView(console_for(sys.stderr, color)) as view:
+        if again:
+            found = resume(folder, view.tell, extras)
+        else:
+            found = run_plan(plan, folder, view.tell, extras)
+    _keep_report(found, folder)
+    if asking.as_json:
+        sys.stdout.write(render(found))
+    else:
+        show_verdict(found, str(folder), console_for(sys.stdout, color))
+    return found.exit_code
+
+
+def _extras(asking: Asking, plan: ReproductionPlan) -> Extras:
+    from forensics.reproduce.run import Extras
+    from forensics.reproduce.search import best, next_trial
+    from forensics.reproduce.trial import Terms
+
+    extras = Extras(terms=Terms(settings=asking.settings.for_rules()))
+    ask = plan.search
+    if ask is not None:
+        extras.next_search = lambda plan, results: next_trial(plan, results, ask)
+        extras.best = best
+    return extras
+
+
+def _keep_report(found: Reproduction, folder: Path) -> None:
+    from forensics.reproduce.folder import REPORT, write
+    from forensics.views.reproduce.report import render_report
+
+    write(folder / REPORT, render_report(found))
+
+
+def _new_folder(names: Sequence[str]) -> Path:
+    """A new folder among the user's state, named by the log and the time."""
+    from platformdirs import user_state_path
+
+    stem = next((Path(name).stem for name in names if name not in ("", "-")), "launch")
+    plain = _PLAIN.sub("-", stem).strip("-.")[:40] or "launch"
+    state = user_state_path("sglang-forensics") / "reproduce"
+    return state / f"{plain}-{datetime.now():%Y%m%d-%H%M%S}"

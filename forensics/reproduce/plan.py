@@ -1,0 +1,243 @@
+"""The plan: which launches are made, and what is expected of each, fixed before any runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from forensics.launch import diff, with_changes
+from forensics.reproduce.choosing import Choice, PlanError, field_of, of_remedies, of_words
+from forensics.reproduce.consent import consents
+from forensics.reproduce.expectation import figures_of_control, figures_of_fix, judged
+from forensics.reproduce.flag_values import typed, value_in
+from forensics.reproduce.model import Consent, Goal, ReproductionPlan, SearchAsk, TrialPlan
+from forensics.reproduce.preflight import Preflight
+from forensics.reproduce.subject import Subject
+
+LOAD = 32
+"""Requests of a burst where the log does not show how many ran at once."""
+MOST_LOAD = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asks for; what is None or empty is chosen here."""
+
+    remedy: int | None = None
+    settings: Sequence[str] = ()
+    """`flag=value` or `VARIABLE=value`."""
+    unset: Sequence[str] = ()
+    goal: Goal | None = None
+    load: int | None = None
+    confirmations: int = 1
+    skip_control: bool = False
+    timeout_s: float = 1800.0
+    search: str | None = None
+    known_good: float | None = None
+    margin_gib: float = 0.0
+    own_env: dict[str, str] = field(default_factory=dict)
+    transport: Sequence[str] = ()
+
+    @property
+    def names_a_change(self) -> bool:
+        """Whether the user says what to try."""
+        return bool(self.settings or self.unset or self.search or self.remedy)
+
+
+def make_plan(subject: Subject, wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
+    """The plan for a launch on the machine that the preflight looked at.
+
+    `preflight.subject` is the launch in the words of the release there.
+
+    Raises PlanError where there is nothing to reproduce, or nothing to change.
+    """
+    subject = preflight.subject
+    choice = _choice(subject, wishes)
+    ask = _ask(subject, wishes, choice) if wishes.search else None
+    if choice is not None and ask is not None and not (wishes.settings or wishes.remedy):
+        choice = None  # the search finds the value; the remedy only told where to look
+    trials = _trials(subject, wishes, choice, preflight.baseline_gib)
+    return ReproductionPlan(
+        logs=subject.logs,
+        run=subject.run,
+        failure=subject.failure,
+        trials=trials,
+        diff=_diff(subject, choice),
+        judged=judged(trials, subject.failure, choice, _of_search(ask)),
+        notes=subject.notes,
+        machine=preflight.found.machine,
+        differences=preflight.differences,
+        consents=_consents(subject, trials, wishes),
+        transport=list(wishes.transport),
+        search=ask,
+        limits=_limits(subject, trials),
+    )
+
+
+def _choice(subject: Subject, wishes: Wishes) -> Choice | None:
+    """What the fix changes; None where only a search is asked for."""
+    if wishes.settings or wishes.unset:
+        return of_words(wishes.settings, wishes.unset, subject.release)
+    root = subject.report.root_cause if subject.report else None
+    if subject.failure is None and wishes.remedy is None:
+        if wishes.search:
+            return None
+        where = " ".join(subject.logs) or "the launch"
+        what = "did not fail: there is nothing to reproduce" if subject.logs else "has no log"
+        raise PlanError(f"{where} {what}; --set names a change to try")
+    if root is None:
+        if wishes.search:
+            return None
+        raise PlanError("no rule knows the cause: --set names a change to try")
+    try:
+        return of_remedies(root, subject.release, wishes.remedy)
+    except PlanError:
+        if wishes.search:
+            return None
+        raise
+
+
+def _trials(
+    subject: Subject, wishes: Wishes, choice: Choice | None, baseline_gib: float | None
+) -> list[TrialPlan]:
+    goal = wishes.goal or _goal(subject, wishes)
+    load = (wishes.load or _load(subject)) if goal == "load" else None
+    shown = figures_of_control(subject.figures, subject.launch, baseline_gib)
+    control = TrialPlan(
+        name="control",
+        role="control",
+        command=subject.argv,
+        env=dict(subject.env),
+        unset_env=list(subject.unset),
+        expects="fails",
+        goal=goal,
+        load=load,
+        timeout_s=wishes.timeout_s,
+        predicted=shown,
+    )
+    trials = [] if _skips_control(subject, wishes) else [control]
+    if choice is None:
+        return trials
+    fix = _fix(subject, choice, control).model_copy(
+        update={"predicted": figures_of_fix(subject.figures, subject.launch, choice, baseline_gib)}
+    )
+    again = [
+        fix.model_copy(update={"name": f"confirmation-{number}", "role": "confirmation"})
+        for number in range(1, (0 if wishes.search else wishes.confirmations) + 1)
+    ]
+    return [*trials, fix, *again]
+
+
+def _skips_control(subject: Subject, wishes: Wishes) -> bool:
+    """Without a failure in its log a control has nothing to show."""
+    return wishes.skip_control or (subject.failure is None and bool(subject.logs))
+
+
+def _fix(subject: Subject, choice: Choice, control: TrialPlan) -> TrialPlan:
+    """The control with the choice applied; raises PlanError where that changes nothing."""
+    after = with_changes(subject.launch, choice.flags, {})
+    env, unset = dict(control.env), [*control.unset_env]
+    for name, value in choice.env.items():
+        env.pop(name, None)
+        unset = [one for one in unset if one != name]
+        if value is None:
+            unset.append(name)
+        else:
+            env[name] = value
+    command = after.argv()
+    if (command, env, unset) == (control.command, control.env, control.unset_env):
+        names = ", ".join([*choice.flags, *choice.env])
+        raise PlanError(f"the launch has {names} like that already: the fix would change nothing")
+    return control.model_copy(
+        update={
+            "name": "fix",
+            "role": "fix",
+            "command": command,
+            "env": env,
+            "unset_env": unset,
+            "changes": choice.changes(subject.launch),
+            "expects": "passes",
+        }
+    )
+
+
+def _diff(subject: Subject, choice: Choice | None) -> list[str]:
+    if choice is None:
+        return []
+    before = dataclasses.replace(subject.launch, env=dict(subject.env))
+    after = with_changes(before, choice.flags, choice.env)
+    gone = [n for n, value in choice.env.items() if value is None and n not in subject.env]
+    return [f"-{name}" for name in gone] + [f"{one.sign}{one.text}" for one in diff(before, after)]
+
+
+def _goal(subject: Subject, wishes: Wishes) -> Goal:
+    """How far it must come: to where it failed; what failed while it served, under load."""
+    if wishes.load is not None:
+        return "load"
+    if subject.failure is not None and subject.failure.phase in ("serving", "shutdown"):
+        return "load"
+    return "ready"
+
+
+def _load(subject: Subject) -> int:
+    """As many requests at once as the log shows, within reason."""
+    serving = subject.report.run.serving if subject.report else None
+    most = serving["running"].max() if serving is not None and not serving.is_empty() else None
+    return min(max(int(most), 1), MOST_LOAD) if isinstance(most, int | float) else LOAD
+
+
+def _ask(subject: Subject, wishes: Wishes, choice: Choice | None) -> SearchAsk:
+    """What the search is asked; its known bad value is the launch's own, if that failed."""
+    name = field_of(wishes.search or "", subject.release)
+    kind = subject.release.fields[name].kind
+    if kind not in ("int", "float"):
+        raise PlanError(f"--search {name}: only a flag that is a number can be searched")
+    here = value_in(subject.argv, name)
+    here = subject.launch.number(name) if here is None else here
+    advised = choice.flags.get(name) if choice is not None else None
+    good = wishes.known_good
+    if good is None and isinstance(advised, int | float):
+        good = float(advised)
+    failed = subject.failure is not None or not subject.logs
+    if not failed and good is None:
+        good = here
+    return SearchAsk(
+        name=name,
+        good=good,
+        bad=here if failed else None,
+        whole=kind == "int",
+        margin_gib=wishes.margin_gib,
+        goal=wishes.goal or ("capture" if kind == "float" else _goal(subject, wishes)),
+    )
+
+
+def _of_search(ask: SearchAsk | None) -> str | None:
+    if ask is None:
+        return None
+    good = "what the ledgers say" if ask.good is None else typed(ask.good)
+    bad = "the first value that fails" if ask.bad is None else typed(ask.bad)
+    margin = f", with {ask.margin_gib:g} GiB left after capture" if ask.margin_gib else ""
+    return (
+        f"search: {ask.name} between {good} and {bad}, at most {ask.trials} launches, for the "
+        f"value nearest to {bad} that holds{margin}; it must hold twice."
+    )
+
+
+def _consents(subject: Subject, trials: Sequence[TrialPlan], wishes: Wishes) -> list[Consent]:
+    found: dict[str, Consent] = {}
+    launches: list[tuple[list[str], dict[str, str]]] = [(t.command, t.env) for t in trials]
+    for command, env in launches or [(subject.argv, subject.env)]:
+        own = {**wishes.own_env, **dict(w.split("=", 1) for w in wishes.settings if "=" in w)}
+        for consent in consents(command, subject.launch, subject.release, env, own):
+            found.setdefault(consent.what, consent)
+    return list(found.values())
+
+
+def _limits(subject: Subject, trials: Sequence[TrialPlan]) -> list[str]:
+    said: list[str] = []
+    if not any(trial.role == "control" for trial in trials):
+        said.append("Without a control it is not shown that the change is what helps.")
+    if subject.launch.truncated:
+        said.append("The dump in the log is cut: flags behind the cut are at their defaults here.")
+    return said
