@@ -28,6 +28,8 @@ __all__ = ["Block", "LineCutter", "head_lines", "looks_binary", "read_blocks"]
 
 _AHEAD = 2
 _POLL_S = 0.1
+_LINE_BYTES = 1 << 16
+"""Within so many bytes a line's end is looked for."""
 
 
 def read_blocks(
@@ -137,10 +139,9 @@ def _parts(file: BinaryIO, block_bytes: int, damage: _Damage, *, regular: bool) 
         head += part
     kind = archive_kind(head)
     if kind is None and regular:
-        part = head + file.read(block_bytes - len(head))
-        while part:
+        yield head + _up_to_a_newline(file, max(block_bytes - len(head), 0))
+        while part := _up_to_a_newline(file, block_bytes):
             yield part
-            part = file.read(block_bytes)
         return
     stream = cast(BinaryIO, io.BufferedReader(Peeked(head, file)))
     if kind is None:
@@ -161,6 +162,19 @@ def _parts(file: BinaryIO, block_bytes: int, damage: _Damage, *, regular: bool) 
         damage.error = error
     if gathered:
         yield b"".join(gathered)
+
+
+def _up_to_a_newline(file: BinaryIO, size: int) -> bytes:
+    """About so many bytes, up to the end of a line where one is near.
+
+    Nothing is left over then that would have to be put together with what follows: a copy of each
+    block, made while every other thread waits.
+    """
+    begin = file.tell()
+    file.seek(begin + size)
+    newline = file.read(_LINE_BYTES).find(b"\n")
+    file.seek(begin)
+    return file.read(size + newline + 1)
 
 
 def _report(source: Source, damage: Exception, lines: int, notices: list[str]) -> None:

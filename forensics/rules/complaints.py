@@ -45,9 +45,9 @@ _LAST_WORDS = frozenset(
 _COMPLAINS = re.compile(
     r"error|fail|fatal|assert|abort|cannot|can't|could ?n[o']t|unable|missing|not found|invalid"
     r"|unsupported|not support|no such|illegal|unrecogni|denied|not permitted|what\(\)|out of"
-    r"|no kernel|too old|killed",
-    re.I,
+    r"|no kernel|too old|killed"
 )
+"""Of text in lower case: to search that is ten times as fast as to ignore case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _found(case: Case) -> list[Complaint]:
     explained = any(_is_servers(failure) for failure in case.run.failures)
     found = []
     for event in case.run.events:
-        if event.kind in _NOT_OURS or not _COMPLAINS.search(event.text[:_LONGEST]):
+        if event.kind in _NOT_OURS or not _COMPLAINS.search(event.text[:_LONGEST].lower()):
             continue
         failure = _telling(case, event)
         if event.rank is None and event.kind in _LAST_WORDS:

@@ -7,7 +7,8 @@ spans, so that memory stays bounded whatever the length of the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -107,20 +108,20 @@ def aggregate(typed: pl.LazyFrame, kind: str, span_s: int = 1) -> pl.LazyFrame:
     return complete(summed.with_columns(pl.lit(lane).alias("lane"), rank.alias("rank")))
 
 
-def from_events(events: Iterable[Event]) -> pl.DataFrame:
+def from_events(events: Sequence[Event]) -> pl.DataFrame:
     """Rows from events of the rare lane, with their source and run."""
-    rows: list[dict[str, object]] = []
-    for event in events:
-        row: dict[str, object] = {
-            "source": event.source,
-            "run": event.run,
-            "rank": event.rank,
-            "time": event.time,
-            "line": event.line,
-            "n": 1,
-        }
-        rows.append(row | _lane(event))
-    return pl.DataFrame(rows, schema=BUCKETS)
+    lanes = [_lane(event) for event in events]
+    columns: dict[str, list[Any]] = {
+        "source": [event.source for event in events],
+        "run": [event.run for event in events],
+        "rank": [event.rank for event in events],
+        "time": [event.time for event in events],
+        "line": [event.line for event in events],
+        "n": [1] * len(events),
+    }
+    for name in BUCKETS.keys() - columns.keys():
+        columns[name] = [lane.get(name) for lane in lanes]
+    return pl.DataFrame({name: columns[name] for name in BUCKETS}, schema=BUCKETS)
 
 
 def _lane(event: Event) -> dict[str, object]:
