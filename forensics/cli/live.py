@@ -18,6 +18,7 @@ from forensics.cli.live_options import (
     GiveUp,
     Grace,
     IgnorePast,
+    InTimeline,
     KeepLog,
     LiveAs,
     Logs,
@@ -95,6 +96,7 @@ def run(
     format: LiveAs = LiveFormat.text,
     quiet: QuietLive = False,
     on_finding: OnFinding = None,
+    tui: InTimeline = False,
     model_config: ModelConfig = None,
     color: AsColor = Color.auto,
     debug: Debug = False,
@@ -113,6 +115,11 @@ def run(
     path = str(log or _default_log())
     env = {"PYTHONUNBUFFERED": "1", **os.environ}
     goal = Goal(_goal_of(until), _severity(stop_on), start_timeout_s=timeout)
+    if tui:
+        from forensics.cli.tui import show_launch
+
+        plan = Plan(command, path, env, grace, until is not End.exit, stop_on is not Bar.never)
+        raise typer.Exit(show_launch(context, plan, goal))
     session = Session([path], settings.for_rules(), surroundings_of(command, env).add_to)
     with hook(on_finding) as hand_over:
         view = run_view(format, quiet, settings["color"])

@@ -83,3 +83,6 @@ StopOn = Annotated[
 Grace = Annotated[
     float, typer.Option("--grace", metavar="S", min=0.0, help="From SIGTERM to SIGKILL.")
 ]
+InTimeline = Annotated[
+    bool, typer.Option("--tui", help="Show it in the timeline instead of passing its output on.")
+]

@@ -116,12 +116,12 @@ def trail_of(loaded: Loaded, selection: Selection) -> Text:
     """Log > run > rank > phase > what is selected."""
     places = Places(loaded.paths)
     report = loaded.report(selection.run)
-    word, tone, _ = verdict_words(report)
+    word, style = _word_of(loaded, report)
     name = places.name(loaded.paths[selection.source]) if loaded.paths else ""
     line = Text(name, style="bold")
     runs = len(loaded.diagnosis.reports)
     run = f"run {report.run.number} of {runs} " if runs > 1 else ""
-    line.append(" > ", style="dim").append(run).append(word, style=TONE_STYLE[tone])
+    line.append(" > ", style="dim").append(run).append(word, style=style)
     finding = loaded.finding(selection.run, selection.finding_id)
     if selection.rank:
         line.append(" > ", style="dim").append(one_line(selection.rank))
@@ -135,3 +135,11 @@ def trail_of(loaded: Loaded, selection: Selection) -> Text:
         took = duration((report.run.ended_at - report.run.started_at).total_seconds())
         line.append(f"  {took}", style="dim")
     return line
+
+
+def _word_of(loaded: Loaded, report: RunReport) -> tuple[str, str]:
+    """How the run ended; one that is followed and has not ended is still on its way."""
+    word, tone, _ = verdict_words(report)
+    if loaded.live and report.run.outcome == "unknown" and tone == "warn":
+        return "STARTING", "bold"
+    return word, TONE_STYLE[tone]

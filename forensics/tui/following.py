@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from forensics.diagnosis import Diagnosis
 from forensics.events import Event
@@ -24,6 +25,8 @@ from forensics.tui.store import EventStore
 
 _NEWS_EVERY_S = 0.5
 _DRAW_EVERY_S = 0.3
+_DRAW_SILENT_S = 2.0
+_OVER = ("failed", "hung", "stopped")
 
 
 class ToldSession(Session):
@@ -61,16 +64,21 @@ class Teller:
     verdict: Verdict | None = None
     """What the waiting came to, once it did."""
     _drawn: Diagnosis | None = None
+    _clock: tuple[datetime, float] | None = None
+    """The last time in the log, and when it was first seen, in seconds of a steady clock."""
     _next_draw: float = 0.0
     _next_news: float = 0.0
+    _drawn_at: float = 0.0
 
     def tell(self, *, at_once: bool = False) -> None:
         """Post what is new. Called in the thread that feeds the session, between two feeds."""
         now = time.monotonic()
         latest = self.session.latest
-        if latest is not None and latest is not self._drawn and (now >= self._next_draw or at_once):
+        fresh = latest is not self._drawn and (now >= self._next_draw or at_once)
+        if latest is not None and (fresh or self._lags(now)):
             self._drawn, self._next_draw = latest, now + _DRAW_EVERY_S
-            self.post(Arrived(loaded_from(latest, live=True)))
+            self._drawn_at = now
+            self.post(Arrived(loaded_from(latest, live=True, until=self._until(latest, now))))
         if now >= self._next_news or at_once:
             self._next_news = now + _NEWS_EVERY_S
             self.post(self._news())
@@ -80,6 +88,21 @@ class Teller:
         if self.verdict is None or verdict.run != self.verdict.run:
             self.verdict = verdict
             self.tell(at_once=True)
+
+    def _lags(self, now: float) -> bool:
+        """A launch goes on without a line, and its lanes have not been drawn for a while."""
+        report = self.watch.report
+        going = report is not None and report.run.outcome not in _OVER and self._clock is not None
+        return going and self.verdict is None and now - self._drawn_at >= _DRAW_SILENT_S
+
+    def _until(self, latest: Diagnosis, now: float) -> datetime | None:
+        """The present in the log's clock: its last time, and what has passed since."""
+        run = latest.reports[-1].run if latest.reports else None
+        if run is None or run.ended_at is None or run.outcome in _OVER:
+            return None
+        if self._clock is None or self._clock[0] != run.ended_at:
+            self._clock = (run.ended_at, now)
+        return run.ended_at + timedelta(seconds=now - self._clock[1])
 
     def _news(self) -> News:
         report = self.watch.report

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 from forensics.live.notices import PRECURSOR, TIMED_OUT, Verdict
 from forensics.live.session import Enrich
@@ -14,33 +15,55 @@ from forensics.reading import Source
 from forensics.rules import Settings
 from forensics.tui.engine import Broke, News, Post
 from forensics.tui.following import Teller, ToldSession
+from forensics.tui.news import Said, verdict_news
 from forensics.tui.store import EventStore
 
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """What to run, what to wait for, and what ends it."""
-
-    command: Sequence[str]
-    log: str
-    env: Mapping[str, str]
-    goal: Goal
-    grace_s: float = 15.0
-    stop_when_reached: bool = False
-    stop_when_failed: bool = False
+INTERNAL = 70
 
 
 class LaunchedWatch(Watch):
-    """A watch that ends the command when the user leaves, or when its plan says so."""
+    """A watch that ends the command when the user leaves, or when its plan says so.
 
-    launch: Launch
+    An error in the watching ends the watching, not the command.
+    """
+
+    plan: Plan
     teller: Teller
     left: threading.Event
+    broken = False
+
+    def heard(self, source: int, data: bytes) -> None:
+        """See `Watch`."""
+        if not self.broken:
+            with self._surviving():
+                super().heard(source, data)
 
     def step(self) -> Verdict | None:
         """A verdict if the command is to be ended."""
         if self.left.is_set():
-            return self.give_up(0, "you quit")
+            return Verdict("stopped", "shutdown", 0, "you quit")
+        verdict = None
+        if not self.broken:
+            with self._surviving():
+                verdict = self._stepped()
+        return verdict
+
+    def finish(self, because: str, *, gone: bool = False) -> Verdict:
+        """See `Watch`."""
+        if self.broken:
+            return Verdict("unknown", "init", INTERNAL, "watching had to be given up")
+        return super().finish(because, gone=gone)
+
+    @contextlib.contextmanager
+    def _surviving(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.broken = True
+            words = f"internal error, the command goes on unwatched: {error!r}"
+            self.teller.post(News(words, "bad"))
+
+    def _stepped(self) -> Verdict | None:
         verdict = super().step()
         self.teller.tell()
         if verdict is not None and not self._ends(verdict):
@@ -52,8 +75,8 @@ class LaunchedWatch(Watch):
         if verdict.exit_code in (PRECURSOR, TIMED_OUT):
             return True
         if verdict.exit_code == 0:
-            return self.launch.stop_when_reached and verdict.outcome in ("ready", "serving")
-        return self.launch.stop_when_failed
+            return self.plan.stop_when_reached and verdict.outcome in ("ready", "serving")
+        return self.plan.stop_when_failed
 
 
 class Launched:
@@ -61,20 +84,22 @@ class Launched:
 
     live = True
 
-    def __init__(self, launch: Launch, settings: Settings, enrich: Enrich | None = None) -> None:
-        self.store = EventStore([Source(0, launch.log)], live=True)
+    def __init__(
+        self, plan: Plan, goal: Goal, settings: Settings, enrich: Enrich | None = None
+    ) -> None:
+        self.store = EventStore([Source(0, plan.log)], live=True)
         self._left = threading.Event()
         self._thread: threading.Thread | None = None
         self._verdict: Verdict | None = None
-        session = ToldSession([launch.log], settings, self.store, enrich)
+        session = ToldSession([plan.log], settings, self.store, enrich)
         self._post: Post = lambda message: None
-        watch = LaunchedWatch(session, launch.goal, lambda notice: None)
-        watch.launch, watch.left = launch, self._left
+        watch = LaunchedWatch(session, goal, lambda notice: None)
+        watch.plan, watch.left = plan, self._left
         self._teller = watch.teller = Teller(session, watch, self._post)
         # With `hurry` the signals are ours: they come to the terminal program, in its own thread.
-        plan = Plan(launch.command, launch.log, launch.env, launch.grace_s, hurry=lambda: False)
+        mine = replace(plan, hurry=lambda: False)
         nowhere = {"stdout": lambda data: None, "stderr": lambda data: None}
-        self._supervisor = Supervisor(plan, watch, nowhere)
+        self._supervisor = Supervisor(mine, watch, nowhere)
 
     @property
     def runs_command(self) -> bool:
@@ -113,8 +138,6 @@ class Launched:
             self._teller.post(News(*_ended(self._verdict)))
 
 
-def _ended(verdict: Verdict) -> tuple[str, str]:
-    from forensics.tui.news import verdict_news
-
+def _ended(verdict: Verdict) -> Said:
     words, tone = verdict_news(verdict)
     return f"{words} (exit status of the command: {verdict.command_status})", tone

@@ -12,6 +12,7 @@ A pane tells the app what the user chose by the messages below. The app turns ea
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from textual.message import Message
@@ -47,9 +48,15 @@ class Loaded:
         return self.paths.index(path) if path in self.paths else 0
 
 
-def loaded_from(diagnosis: Diagnosis, *, live: bool = False) -> Loaded:
-    """A diagnosis with the pictures of its runs."""
-    pictures = [picture(report, diagnosis.incident) for report in diagnosis.reports]
+def loaded_from(
+    diagnosis: Diagnosis, *, live: bool = False, until: datetime | None = None
+) -> Loaded:
+    """A diagnosis with the pictures of its runs; the last one goes on `until` this moment."""
+    last = len(diagnosis.reports) - 1
+    pictures = [
+        picture(report, diagnosis.incident, until if number == last else None)
+        for number, report in enumerate(diagnosis.reports)
+    ]
     paths = [source.path for source in diagnosis.incident.sources]
     return Loaded(diagnosis, pictures, paths, live)
 

@@ -17,10 +17,13 @@ from forensics.views.picture.places import Places
 _FAILED = ("failed", "hung")
 
 
-def picture(report: RunReport, incident: Incident) -> Picture:
-    """The picture of a run; every run has at least one lane."""
+def picture(report: RunReport, incident: Incident, until: datetime | None = None) -> Picture:
+    """The picture of a run; every run has at least one lane.
+
+    `until`: the present in the log's clock, for a launch that goes on though it writes nothing.
+    """
     run = report.run
-    places = Places(run)
+    places = Places(run, until)
     marks: dict[tuple[int, str | None], list[Mark]] = defaultdict(list)
     for owner, mark in marks_of(report, incident, places):
         marks[owner].append(mark)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Places:
     """Places of the lines of one run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, until: datetime | None = None) -> None:
         self.axis = _axis(run)
         self._lines: dict[int, list[int]] = {}
         self._times: dict[int, list[datetime]] = {}
@@ -27,6 +27,8 @@ class Places:
             self._learn(run)
         ends = self._ends(run)
         self.begin, self.end = min(ends), max(ends)
+        if until is not None and self.axis != "line" and self._fits(until):
+            self.end = max(self.end, until)
 
     def at(self, source: int, line: int, time: datetime | None = None) -> datetime:
         """The place of a line; without a time of its own that of the line before it."""
