@@ -52,11 +52,14 @@ class Declared:
     flags: tuple[str, ...]
     """Long flags, the declared main one first; empty where the field has none."""
     default: Any = NO_DEFAULT
+    """What a launch has without the flag: the parser's default, where the class has another."""
     fallback: Any = None
     """What a resolved dump shows for a default of None, from 0.5.20."""
     choices: tuple[Any, ...] = ()
-    optional_value: bool = False
-    """The flag may stand without its value."""
+    nargs: Literal["+", "*", "?"] | None = None
+    """How many values the flag takes, as argparse has it; None: one, or none for a switch."""
+    items: Literal["int", "float", "str"] = "str"
+    """What the values of a list are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,8 @@ def _declared(name: str, raw: dict[str, Any]) -> Declared:
         default=raw.get("default", NO_DEFAULT),
         fallback=raw.get("fallback"),
         choices=tuple(raw.get("choices", ())),
-        optional_value=raw.get("nargs") == "?",
+        nargs=raw.get("nargs"),
+        items=raw.get("items", "str"),
     )
 
 

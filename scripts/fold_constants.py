@@ -14,13 +14,16 @@ class Constants:
 
     def __init__(self, trees: list[ast.Module]) -> None:
         self.values: dict[str, Any] = {}
+        self._inside = ""
         for tree in trees:
             self._collect(tree.body, "")
             for node in tree.body:
                 if isinstance(node, ast.ClassDef):
                     self._collect(node.body, f"{node.name}.")
+        self._inside = ""
 
     def _collect(self, body: list[ast.stmt], prefix: str) -> None:
+        self._inside = prefix
         for node in body:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if isinstance(node, ast.AnnAssign):
@@ -38,7 +41,10 @@ class Constants:
         except (ValueError, TypeError):
             pass
         if isinstance(node, ast.Name | ast.Attribute):
-            return self.values.get(ast.unparse(node), MISSING)
+            name = ast.unparse(node)
+            if name == "sys.maxsize":
+                return 2**63 - 1
+            return self.values.get(self._inside + name, self.values.get(name, MISSING))
         if isinstance(node, ast.BinOp):
             return self._arithmetic(node)
         if isinstance(node, ast.List | ast.Tuple):
@@ -68,5 +74,9 @@ class Constants:
         if "default" in words:
             return self.fold(words["default"])
         factory = words.get("default_factory")
+        if isinstance(factory, ast.Lambda):
+            made = factory.body
+            copied = isinstance(made, ast.Call) and ast.unparse(made.func) == "list" and made.args
+            return self.fold(made.args[0] if copied else made)
         name = factory.id if isinstance(factory, ast.Name) else ""
         return {"list": [], "dict": {}}.get(name, MISSING)

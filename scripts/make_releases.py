@@ -31,7 +31,11 @@ SOURCES = (
     "sglang/srt/model_executor/cuda_graph_config.py",
 )
 Record = dict[str, Any]
-"""A field: `flags`, `kind`, and where known `default`, `fallback`, `choices`, `nargs`."""
+"""A field: `flags`, `kind`, and where known `default`, `fallback`, `choices`, `nargs`, `items`.
+
+`default` is what a launch has without the flag, so the parser's where it differs from the class's;
+`items` is what the values of a list are: int, float or str.
+"""
 
 
 def read_wheel(path: Path) -> Record:
@@ -72,7 +76,11 @@ def read_class(node: ast.ClassDef, constants: Constants) -> Iterator[tuple[str, 
                 continue
         record: Record = {"kind": kind(ast.unparse(kind_of))}
         if record["kind"] == "literal":
-            record["kind"], record["choices"] = "str", literal_choices(kind_of)
+            record["choices"] = literal_choices(kind_of)
+            first = next((c for c in record["choices"] if c is not None), "")
+            record["kind"] = type(first).__name__
+        elif record["kind"] == "list":
+            record["items"] = item_kind(ast.unparse(kind_of))
         default = MISSING if statement.value is None else constants.fold(statement.value)
         if default is not MISSING:
             record["default"] = default
@@ -102,6 +110,12 @@ def kind(annotation: str) -> str:
     return "list" if "list[" in lowered else "other"
 
 
+def item_kind(annotation: str) -> str:
+    """What a list of this type holds; text where it says nothing better."""
+    inner = annotation.lower().rpartition("list[")[2]
+    return next((name for name in ("int", "float") if inner.startswith(name)), "str")
+
+
 def literal_choices(annotation: ast.expr) -> list[Any]:
     """The values of a `Literal[...]` somewhere in a type."""
     for node in ast.walk(annotation):
@@ -119,18 +133,23 @@ def apply_metadata(
 ) -> None:
     """Flags and kind as `Arg(...)` states them (from 0.5.14)."""
     words: dict[str, ast.expr] = {}
+    on_command_line = False
     for item in metadata:
         if isinstance(item, ast.Call) and ast.unparse(item.func) == "Arg":
             words = {word.arg: word.value for word in item.keywords if word.arg}
+            on_command_line = True
+        on_command_line |= isinstance(constants.fold(item), str)
     if "fallback" in words and (value := constants.fold(words["fallback"])) is not MISSING:
         record["fallback"] = value
-    if "no_cli" in words and constants.fold(words["no_cli"]) is True:
+    if not on_command_line or ("no_cli" in words and constants.fold(words["no_cli"]) is True):
         record["flags"] = []
         return
     main = constants.fold(words["cli_name"]) if "cli_name" in words else f"--{dashed(name)}"
     aliases = constants.fold(words["aliases"]) if "aliases" in words else []
     record["flags"] = [main, *aliases]
     describe(record, words, constants)
+    if record["kind"] == "list":
+        record.setdefault("nargs", "+")
 
 
 def describe(record: Record, words: dict[str, ast.expr], constants: Constants) -> None:
@@ -149,14 +168,25 @@ def describe(record: Record, words: dict[str, ast.expr], constants: Constants) -
         record["kind"] = type_name
     elif "int" in type_name:
         record["kind"] = "int"
+    elif type_name == "bool":
+        record["kind"] = "other"
     nargs = constants.fold(words["nargs"]) if "nargs" in words else None
     if nargs in ("+", "*") or "LoRAPath" in action:
         record["kind"] = "list"
-    elif nargs == "?":
-        record["nargs"] = "?"
+        record["items"] = type_name if type_name in ("int", "float") else record.get("items", "str")
+    if nargs in ("+", "*", "?"):
+        record["nargs"] = nargs
+    if "LoRAPath" in action:
+        record["nargs"], record["items"] = "*", "str"
+    if record["kind"] != "list":
+        record.pop("items", None)
     choices = constants.fold(words["choices"]) if "choices" in words else MISSING
-    if isinstance(choices, list | tuple):
-        record["choices"] = list(choices)
+    if isinstance(choices, list | tuple | set):
+        record["choices"] = sorted(choices) if isinstance(choices, set) else list(choices)
+    if "default" in words and (default := constants.fold(words["default"])) is not MISSING:
+        record["default"] = default
+    elif action == "'store_true'" and record.get("default") is True and "default" not in words:
+        record["default"] = False
 
 
 def argument_calls(tree: ast.Module) -> Iterator[ast.Call]:
@@ -212,6 +242,8 @@ def takes(action: str, words: dict[str, ast.expr], constants: Constants) -> str:
     nargs = constants.fold(words["nargs"]) if "nargs" in words else MISSING
     if nargs in ("+", "*"):
         return "*"
+    if "nargs" in words and nargs is None:
+        return "1"
     valueless = ("StoreTrue", "StoreConst", "DeprecatedAction", "'store_true'")
     return "0" if any(word in action for word in valueless) else "1"
 

@@ -79,9 +79,10 @@ def test_early_layout(maker: ModuleType, tmp_path: Path) -> None:
     assert fields["load_format"]["choices"] == ["auto", "dummy"]
     assert fields["tp_size"]["flags"] == ["--tensor-parallel-size", "--tp-size"]
     assert fields["cuda_graph_bs"]["kind"] == "list"
+    assert (fields["cuda_graph_bs"]["items"], fields["cuda_graph_bs"]["nargs"]) == ("int", "+")
     assert fields["limit"]["default"] == 10_000
     assert fields["trust_remote_code"]["kind"] == "bool"
-    assert fields["names"] == {"kind": "list", "default": [], "flags": []}
+    assert fields["names"] == {**{"kind": "list", "default": [], "flags": [], "items": "str"}}
     assert found["flags"] == {"--config": {"takes": "1"}}
 
 

@@ -101,7 +101,8 @@ def test_field_of_a_flag(flag: str, version: str, field: str | None) -> None:
 
 
 def test_defaults() -> None:
-    assert table("0.4.2.post4").default("trust_remote_code") is True
+    assert table("0.4.2.post4").default("trust_remote_code") is False  # the class has True
+    assert table("0.5.9").default("kt_method") == "AMXINT4"  # the class has None
     assert table("0.5.9").default("trust_remote_code") is False
     assert table("0.5.9").default("page_size") is None
     assert table("0.4.4").default("page_size") == 1
