@@ -92,7 +92,8 @@ def plain(value):
 
 def described(action):
     kind = getattr(action.type, "__name__", None) if action.type is not None else None
-    choices = plain(list(action.choices)) if action.choices is not None else None
+    listed = isinstance(action.choices, (list, tuple, set, frozenset))
+    choices = plain(action.choices if listed else list(action.choices or ()))
     const = getattr(action, "const_value", None)
     return {
         "flags": list(action.option_strings), "dest": action.dest,
