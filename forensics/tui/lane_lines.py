@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.style import Style
 from rich.text import Text
 
-from forensics.tui.lane_rows import LaneRow
+from forensics.tui.lane_rows import LABEL, LaneRow
 from forensics.views.picture import Lane, Picture
 from forensics.views.picture.scale import Scale
 from forensics.views.picture.strip import (
@@ -28,7 +28,7 @@ def label_width(rows: list[LaneRow]) -> int:
     """Columns of the labels: the cursor, the name and what is free."""
     names = max((len(row.label) + 2 * bool(row.key) for row in rows), default=0)
     free = _FREE_WIDTH if any(lane.free for row in rows for lane in row.lanes) else 0
-    return min(names, 22) + free + 3
+    return min(names, LABEL + 2) + free + 3
 
 
 def heads(picture: Picture, scale: Scale, margin: int) -> Text:

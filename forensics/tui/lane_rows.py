@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from forensics.views.clean import one_line
 from forensics.views.picture import Lane, Picture
-from forensics.views.picture.alike import alike
-from forensics.views.words import count, fold_ranks
+from forensics.views.picture.alike import alike, label_of
+from forensics.views.words import count
 
-FOLD_FROM = 17
-"""From so many ranks on, groups begin folded."""
+FOLD_FROM = 9
+"""From so many ranks on, groups begin folded, but for the one with the cause."""
+
+LABEL = 20
+"""Columns of the longest label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def rows_of(picture: Picture, folded: Collection[str], by_looks: bool = False) -
 
 def _folded_name(key: str, lanes: tuple[Lane, ...], by_looks: bool) -> str:
     if by_looks:
-        return fold_ranks([_name(lane) for lane in lanes])
+        return label_of(lanes, LABEL)
     return f"{one_line(key)}, {count(len(lanes), 'rank')}"
 
 

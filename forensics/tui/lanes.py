@@ -100,7 +100,7 @@ class LanesPane(Widget, can_focus=True):
         """Fold ranks that look alike, or draw every rank by itself again."""
         if self._picture:
             self._by_looks = not self._by_looks
-            self._folded = folded_at_first(self._picture, True) if self._by_looks else set()
+            self._folded = folded_at_first(self._picture, self._by_looks)
             self._draw_rows()
 
     @property

@@ -1,11 +1,13 @@
-"""Which lanes look alike, so that one can stand for all: eight ranks mostly say the same."""
+"""Lanes that look alike, and their names: eight ranks mostly say the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from forensics.views.clean import one_line
 from forensics.views.picture.model import Lane, Picture
+from forensics.views.words import fold_ranks
 
 ALIKE_GIB = 0.3
 _ALIKE_S = 3.0
@@ -58,3 +60,30 @@ def _same_memory(one: Lane, two: Lane) -> bool:
 def _ends(lane: Lane) -> Sequence[float]:
     """Free memory at first and at last."""
     return [point.free_gib for point in (lane.free[:1] + lane.free[-1:])]
+
+
+def label_of(lanes: Sequence[Lane], width: int) -> str:
+    """The ranks of lanes in at most so many columns: `TP0-TP7`, `TP0,2-3,5`, `DP0 TP0 +3`."""
+    tags = [one_line(lane.rank) for lane in lanes if lane.rank is not None]
+    label = fold_ranks(tags) if tags else "GPU"
+    if len(label) > width:
+        label = _by_numbers(tags)
+    if len(label) <= width:
+        return label
+    more = f" +{len(tags) - 1}" if len(tags) > 1 else ""
+    return f"{tags[0][: width - len(more)]}{more}"
+
+
+def _by_numbers(tags: Sequence[str]) -> str:
+    """`TP0,2-3,5`: the last numbers of tags that differ in nothing else."""
+    head = tags[0].rstrip("0123456789")
+    if not all(tag.startswith(head) and tag[len(head) :].isdigit() for tag in tags):
+        return fold_ranks(tags)
+    parts: list[list[int]] = []
+    for number in (int(tag[len(head) :]) for tag in tags):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    said = [str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts]
+    return head + ",".join(said)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from forensics.views.clean import one_line
-from forensics.views.picture import Lane, Mark, Picture
+from forensics.views.picture import Mark, Picture
+from forensics.views.picture.alike import label_of
 from forensics.views.picture.scale import Scale, scale_of
 from forensics.views.picture.strip import (
     ASCII,
@@ -22,7 +22,7 @@ from forensics.views.picture.strip import (
     sign_of,
 )
 from forensics.views.terminal.page import Page
-from forensics.views.words import PHASE, Places, fold_ranks
+from forensics.views.words import PHASE, Places
 
 _SHORT = {"CUDA graphs": "graphs", "KV pool": "KV"}
 _LABEL = 16
@@ -45,7 +45,7 @@ def draw_lanes(page: Page, picture: Picture, places: Places) -> None:
         if several and row.lanes[0].source != source:
             source = row.lanes[0].source
             page.paragraph(places.name(places.paths[source]), style="dim")
-        page.raw(_row(_label(row.lanes), row.cells))
+        page.raw(_row(label_of(row.lanes, _LABEL), row.cells))
     if len(rows) > _MOST_ROWS:
         page.paragraph(f"... {len(rows) - _MOST_ROWS} more", style="dim")
     marks = [mark for mark in picture.marks if _worth(mark)]
@@ -93,33 +93,6 @@ def _row(label: str, cells: Sequence[Cell]) -> Text:
         style = SIGN_STYLE[sign_of(cell.mark)] if cell.mark else PHASE_STYLE.get(cell.phase or "")
         line.append(cell.char, style=style or "")
     return line
-
-
-def _label(lanes: Sequence[Lane]) -> str:
-    tags = [one_line(lane.rank) for lane in lanes if lane.rank is not None]
-    label = fold_ranks(tags) if tags else "GPU"
-    if len(label) > _LABEL:
-        label = _numbers(tags)
-    if len(label) <= _LABEL:
-        return label
-    more = f" +{len(tags) - 1}"
-    return f"{tags[0][: _LABEL - len(more)]}{more}"
-
-
-def _numbers(tags: Sequence[str]) -> str:
-    """`TP0,2-3,5`: the last numbers of tags that differ in nothing else."""
-    head = tags[0].rstrip("0123456789")
-    numbers = [tag.removeprefix(head) for tag in tags]
-    if not all(tag.startswith(head) and tag[len(head) :].isdigit() for tag in tags):
-        return fold_ranks(tags)
-    parts: list[list[int]] = []
-    for number in map(int, numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    said = [str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts]
-    return head + ",".join(said)
 
 
 def _draw_legend(page: Page, rows: Sequence[Row], common: Sequence[Cell]) -> None:
