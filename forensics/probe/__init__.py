@@ -1,0 +1,1 @@
+"""What CUDA graph capture takes, tried on the GPU itself with a stand-in for the model."""
