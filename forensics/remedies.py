@@ -152,6 +152,15 @@ def is_runnable(remedy: Remedy) -> bool:
     return remedy.kind in ("flag", "env") and not placeholder
 
 
+FREE_PORTS = ("<free port>", "<fixed free port>")
+"""Placeholders for which a machine can be asked."""
+
+
+def can_be_tried(remedy: Remedy) -> bool:
+    """Whether a launch with the remedy can be made without asking anybody for a value."""
+    return is_runnable(remedy) or (remedy.kind == "flag" and remedy.to in FREE_PORTS)
+
+
 def _writable(findings: Sequence[Finding]) -> Iterable[Remedy]:
     for finding in findings:
         yield from filter(is_runnable, finding.remedies[:1])

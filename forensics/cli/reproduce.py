@@ -31,6 +31,7 @@ from forensics.cli.reproduce_options import (
     Timeout,
     Unset,
     Until,
+    With,
     Yes,
 )
 from forensics.cli.site import site
@@ -48,6 +49,7 @@ def reproduce(
     run: RunNumber = None,
     python: Python = None,
     env: Env = None,
+    with_: With = None,
     remedy: RemedyNumber = None,
     set: Set = None,
     unset: Unset = None,
@@ -97,6 +99,7 @@ def reproduce(
         known_good=known_good,
         margin_gib=margin,
         own_env=_variables(env),
+        everywhere=with_ or (),
     )
     try:
         if resume is not None:

@@ -53,6 +53,15 @@ Env = Annotated[
     ),
 ]
 
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FLAG=VALUE",
+        help="What is different here in every trial, the control too: --with model_path=...",
+    ),
+]
+
 RemedyNumber = Annotated[
     int | None,
     typer.Option(

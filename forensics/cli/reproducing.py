@@ -58,15 +58,16 @@ def new_plan(
     """Plan, show, ask, run; gives the exit code. Raises PlanError, FolderError."""
     from forensics.reproduce.plan import make_plan
     from forensics.reproduce.preflight import preflight
-    from forensics.reproduce.subject import with_env, with_python
+    from forensics.reproduce.subject import with_env, with_python, with_settings
 
     subject = _subject(asking, launch, run)
     if python is not None:
         with_python(subject, python)
     with_env(subject, wishes.own_env)
+    with_settings(subject, wishes.everywhere)
     place = folder or _new_folder([*asking.logs, str(launch or "")])
     looked = preflight(subject, wishes.own_env, str(place.absolute()))
-    plan = make_plan(subject, wishes, looked)
+    plan = make_plan(wishes, looked)
     if (stop := _shown(asking, plan)) is not None:
         return stop
     return _carried_out(asking, plan, place, again=False)

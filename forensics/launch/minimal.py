@@ -135,6 +135,8 @@ def _mark(launch: Launch, field: str, value: Value, gpu_total_mib: float | None)
         return TYPED
     if field in _ALWAYS_RESOLVED or _copied(launch, field, value):
         return None
+    if value == [] and launch.table().default(field) is None:
+        return None  # resolution makes an empty list of what nobody typed
     if launch.command is not None:
         return RESOLVED
     if field == "mem_fraction_static":

@@ -15,7 +15,7 @@ from forensics.launch import Launch, Value
 from forensics.launch.arguments import groups, tokens
 from forensics.launch.naming import translate
 from forensics.releases import Release, rename
-from forensics.remedies import is_runnable
+from forensics.remedies import FREE_PORTS, is_runnable
 from forensics.reproduce.model import Change
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -38,12 +38,15 @@ class Choice:
     """Where it comes from the diagnosis."""
     merged: str | None = None
     """The one name of a change that the release spells as several flags."""
+    is_start: bool = False
+    """Where a search begins: it may be as the launch was."""
 
     def changes(self, launch: Launch) -> list[Change]:
         """The changes against a launch, as published."""
         flags = [
             Change(kind="flag", name=name, from_=launch.get(name), to=value)
             for name, value in self.flags.items()
+            if not self.is_start or launch.get(name) != value
         ]
         env = [
             Change(kind="env", name=name, from_=launch.env.get(name), to=value)
@@ -52,12 +55,16 @@ class Choice:
         return flags + env
 
 
-def of_remedies(finding: Finding, release: Release, number: int | None = None) -> Choice:
+def of_remedies(
+    finding: Finding, release: Release, number: int | None = None, free_port: int | None = None
+) -> Choice:
     """The best remedy that is typed on the command line, or the numbered one.
+
+    Where a free port is advised, `free_port` is taken.
 
     Raises PlanError where there is none, or where it is left to the user.
     """
-    remedies = finding.remedies
+    remedies = [_filled(remedy, free_port) for remedy in finding.remedies]
     if number is not None:
         if number > len(remedies):
             has = f"{len(remedies)} remed{'y' if len(remedies) == 1 else 'ies'}"
@@ -70,6 +77,12 @@ def of_remedies(finding: Finding, release: Release, number: int | None = None) -
         raise PlanError(f"nothing is advised for {finding.rule}: --set names a change to try")
     _of_remedy(remedies[0], release)
     raise PlanError(f"no remedy for {finding.rule} can be typed: --set names a change to try")
+
+
+def _filled(remedy: Remedy, free_port: int | None) -> Remedy:
+    if free_port is None or remedy.kind != "flag" or remedy.to not in FREE_PORTS:
+        return remedy
+    return remedy.model_copy(update={"to": free_port})
 
 
 def _of_remedy(remedy: Remedy, release: Release) -> Choice:

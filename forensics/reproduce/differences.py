@@ -208,7 +208,7 @@ def _packages(there: There, found: Found) -> Iterator[Difference]:
 def _places(there: There, found: Found) -> Iterator[Difference]:
     for path, exists in found.paths.items():
         if not exists:
-            because = "the launch would fail at once: --set model_path=... names another place"
+            because = "the launch would fail at once: --with model_path=... names another place"
             yield Difference(
                 what="model path", in_log=path, here="missing", weight="blocking", because=because
             )
@@ -223,7 +223,7 @@ def _places(there: There, found: Found) -> Iterator[Difference]:
                 because="what held it there is not here, so the control will hardly fail",
             )
         elif not free and not about_ports:
-            because = "the launch would fail for that alone: --set port=... takes another"
+            because = "the launch would fail for that alone: --with port=... takes another"
             yield Difference(what=f"port {port}", here="taken", weight="blocking", because=because)
 
 

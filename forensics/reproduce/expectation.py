@@ -40,7 +40,7 @@ GOAL_WORDS: dict[Goal, str] = {
 def figures_of_control(figures: Figures, launch: Launch, baseline_gib: float | None) -> Figures:
     """What the control should show: what the log shows, on a card of another size shifted."""
     fraction = launch.number(FRACTION)
-    if fraction is None:
+    if fraction is None or not captures(launch):
         return Figures()
     return _at(figures, fraction, fraction, _requests(launch), None, baseline_gib)
 
@@ -51,7 +51,7 @@ def figures_of_fix(
     """What the fix should show; no figures where the change is one that the model cannot price."""
     fraction = launch.number(FRACTION)
     names = set(choice.flags)
-    if fraction is None or names & _WITHOUT_GRAPHS:
+    if fraction is None or names & _WITHOUT_GRAPHS or not captures(launch):
         return Figures()
     if not names <= _BESIDE_MEMORY | {FRACTION, REQUESTS}:
         return _advised(choice)
@@ -61,6 +61,11 @@ def figures_of_fix(
         return _advised(choice)
     found = _at(figures, fraction, float(to), _requests(launch), requests, baseline_gib)
     return _advised(choice) if found == Figures() else found
+
+
+def captures(launch: Launch) -> bool:
+    """Whether a launch captures graphs, so that there is something to predict."""
+    return launch.get("device") != "cpu" and launch.get("disable_cuda_graph") is not True
 
 
 def judged(

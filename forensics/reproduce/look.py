@@ -1,7 +1,8 @@
 """What is there where a launch would run: run by the launch's own Python, as text after `-c`.
 
 Needs nothing but Python 3.8, since that Python need not have this package. Prints one line of
-JSON. Its one argument is JSON too: `packages`, `paths`, `ports`, `folder`, `gpus` (whether to ask).
+JSON. Its one argument is JSON too: `packages`, `paths`, `ports`, `near` (a port beside which a
+free one is wanted), `folder`, `gpus` (whether to ask).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def look(asked: dict[str, Any]) -> dict[str, Any]:
         "host": host(),
         "paths": {path: os.path.exists(path) for path in asked.get("paths", [])},
         "ports": {str(port): is_free(port) for port in asked.get("ports", [])},
+        "free_port": free_near(asked.get("near")),
         "disk_gib": disk(asked.get("folder")),
         "gpus": gpus(notes) if asked.get("gpus", True) else None,
     }
@@ -87,6 +89,13 @@ def is_free(port: int) -> bool:
         except (OSError, OverflowError):
             return False
     return True
+
+
+def free_near(port: int | None) -> int | None:
+    """The first free port after one, within a few hundred."""
+    if port is None:
+        return None
+    return next((one for one in range(port + 1, min(port + 300, 65536)) if is_free(one)), None)
 
 
 def disk(folder: str | None) -> float | None:

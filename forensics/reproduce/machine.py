@@ -34,6 +34,8 @@ class Asked:
 
     paths: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
+    near: int | None = None
+    """A port beside which a free one is wanted."""
     folder: str | None = None
     gpus: bool = True
 
@@ -47,6 +49,8 @@ class Found:
     """Whether each exists."""
     ports: dict[int, bool] = field(default_factory=dict)
     """Whether each is free."""
+    free_port: int | None = None
+    """One beside that of the launch."""
     disk_gib: float | None = None
     asked: bool = False
     """The launch's Python has answered."""
@@ -71,6 +75,7 @@ def look(
         "packages": PACKAGES,
         "paths": what.paths,
         "ports": what.ports,
+        "near": what.near,
         "folder": what.folder,
         "gpus": what.gpus,
     }
@@ -147,6 +152,7 @@ def _found(answer: dict[str, Any]) -> Found:
         machine,
         answer.get("paths", {}),
         ports,
+        answer.get("free_port"),
         answer.get("disk_gib"),
         asked=True,
         gpus_known=answer.get("gpus") is not None,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forensics.launch import diff, with_changes
-from forensics.reproduce.choosing import Choice, PlanError, field_of, of_remedies, of_words
+from forensics.reproduce.choosing import Choice, PlanError, of_remedies, of_words
 from forensics.reproduce.consent import consents
 from forensics.reproduce.expectation import figures_of_control, figures_of_fix, judged
-from forensics.reproduce.flag_values import typed, value_in
-from forensics.reproduce.model import Consent, Goal, ReproductionPlan, SearchAsk, TrialPlan
+from forensics.reproduce.model import Consent, Goal, ReproductionPlan, TrialPlan
 from forensics.reproduce.preflight import Preflight
+from forensics.reproduce.search_ask import SearchWish, asked, sentence_of, start_of
 from forensics.reproduce.subject import Subject
 
 LOAD = 32
@@ -36,27 +36,26 @@ class Wishes:
     search: str | None = None
     known_good: float | None = None
     margin_gib: float = 0.0
+    everywhere: Sequence[str] = ()
+    """What every trial has different from the log, as `settings`."""
     own_env: dict[str, str] = field(default_factory=dict)
     transport: Sequence[str] = ()
 
-    @property
-    def names_a_change(self) -> bool:
-        """Whether the user says what to try."""
-        return bool(self.settings or self.unset or self.search or self.remedy)
 
-
-def make_plan(subject: Subject, wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
-    """The plan for a launch on the machine that the preflight looked at.
-
-    `preflight.subject` is the launch in the words of the release there.
+def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
+    """The plan for the launch of a preflight, on the machine that it looked at.
 
     Raises PlanError where there is nothing to reproduce, or nothing to change.
     """
     subject = preflight.subject
-    choice = _choice(subject, wishes)
-    ask = _ask(subject, wishes, choice) if wishes.search else None
-    if choice is not None and ask is not None and not (wishes.settings or wishes.remedy):
-        choice = None  # the search finds the value; the remedy only told where to look
+    choice = _choice(subject, wishes, preflight.found.free_port)
+    ask = None
+    if wishes.search is not None:
+        goal = wishes.goal or _goal(subject, wishes)
+        wanted = SearchWish(wishes.search, wishes.known_good, wishes.margin_gib, goal)
+        ask = asked(wanted, subject, choice)
+        if not (wishes.settings or wishes.remedy):
+            choice = start_of(ask) if _skips_control(subject, wishes) else None
     trials = _trials(subject, wishes, choice, preflight.baseline_gib)
     return ReproductionPlan(
         logs=subject.logs,
@@ -64,7 +63,7 @@ def make_plan(subject: Subject, wishes: Wishes, preflight: Preflight) -> Reprodu
         failure=subject.failure,
         trials=trials,
         diff=_diff(subject, choice),
-        judged=judged(trials, subject.failure, choice, _of_search(ask)),
+        judged=judged(trials, subject.failure, choice, sentence_of(ask) if ask else None),
         notes=subject.notes,
         machine=preflight.found.machine,
         differences=preflight.differences,
@@ -75,7 +74,7 @@ def make_plan(subject: Subject, wishes: Wishes, preflight: Preflight) -> Reprodu
     )
 
 
-def _choice(subject: Subject, wishes: Wishes) -> Choice | None:
+def _choice(subject: Subject, wishes: Wishes, free_port: int | None) -> Choice | None:
     """What the fix changes; None where only a search is asked for."""
     if wishes.settings or wishes.unset:
         return of_words(wishes.settings, wishes.unset, subject.release)
@@ -91,7 +90,7 @@ def _choice(subject: Subject, wishes: Wishes) -> Choice | None:
             return None
         raise PlanError("no rule knows the cause: --set names a change to try")
     try:
-        return of_remedies(root, subject.release, wishes.remedy)
+        return of_remedies(root, subject.release, wishes.remedy, free_port)
     except PlanError:
         if wishes.search:
             return None
@@ -136,7 +135,7 @@ def _skips_control(subject: Subject, wishes: Wishes) -> bool:
 
 def _fix(subject: Subject, choice: Choice, control: TrialPlan) -> TrialPlan:
     """The control with the choice applied; raises PlanError where that changes nothing."""
-    after = with_changes(subject.launch, choice.flags, {})
+    command = with_changes(subject.launch, choice.flags, {}).argv()
     env, unset = dict(control.env), [*control.unset_env]
     for name, value in choice.env.items():
         env.pop(name, None)
@@ -145,8 +144,8 @@ def _fix(subject: Subject, choice: Choice, control: TrialPlan) -> TrialPlan:
             unset.append(name)
         else:
             env[name] = value
-    command = after.argv()
-    if (command, env, unset) == (control.command, control.env, control.unset_env):
+    same = (command, env, unset) == (control.command, control.env, control.unset_env)
+    if same and not choice.is_start:
         names = ", ".join([*choice.flags, *choice.env])
         raise PlanError(f"the launch has {names} like that already: the fix would change nothing")
     return control.model_copy(
@@ -185,43 +184,6 @@ def _load(subject: Subject) -> int:
     serving = subject.report.run.serving if subject.report else None
     most = serving["running"].max() if serving is not None and not serving.is_empty() else None
     return min(max(int(most), 1), MOST_LOAD) if isinstance(most, int | float) else LOAD
-
-
-def _ask(subject: Subject, wishes: Wishes, choice: Choice | None) -> SearchAsk:
-    """What the search is asked; its known bad value is the launch's own, if that failed."""
-    name = field_of(wishes.search or "", subject.release)
-    kind = subject.release.fields[name].kind
-    if kind not in ("int", "float"):
-        raise PlanError(f"--search {name}: only a flag that is a number can be searched")
-    here = value_in(subject.argv, name)
-    here = subject.launch.number(name) if here is None else here
-    advised = choice.flags.get(name) if choice is not None else None
-    good = wishes.known_good
-    if good is None and isinstance(advised, int | float):
-        good = float(advised)
-    failed = subject.failure is not None or not subject.logs
-    if not failed and good is None:
-        good = here
-    return SearchAsk(
-        name=name,
-        good=good,
-        bad=here if failed else None,
-        whole=kind == "int",
-        margin_gib=wishes.margin_gib,
-        goal=wishes.goal or ("capture" if kind == "float" else _goal(subject, wishes)),
-    )
-
-
-def _of_search(ask: SearchAsk | None) -> str | None:
-    if ask is None:
-        return None
-    good = "what the ledgers say" if ask.good is None else typed(ask.good)
-    bad = "the first value that fails" if ask.bad is None else typed(ask.bad)
-    margin = f", with {ask.margin_gib:g} GiB left after capture" if ask.margin_gib else ""
-    return (
-        f"search: {ask.name} between {good} and {bad}, at most {ask.trials} launches, for the "
-        f"value nearest to {bad} that holds{margin}; it must hold twice."
-    )
 
 
 def _consents(subject: Subject, trials: Sequence[TrialPlan], wishes: Wishes) -> list[Consent]:

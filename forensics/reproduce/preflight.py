@@ -56,6 +56,7 @@ def preflight(
     what = Asked(
         paths=tuple(paths_of(launch)),
         ports=tuple(ports_of(launch)),
+        near=ports_of(launch)[0],
         folder=folder,
         gpus=needs_gpus(launch),
     )

@@ -9,11 +9,11 @@ from pathlib import Path, PurePath
 
 from forensics.diagnosis import Diagnosis, RunReport
 from forensics.incident import Run
-from forensics.launch import Launch
+from forensics.launch import Launch, with_changes
 from forensics.launch.arguments import groups
 from forensics.redact import REDACTED
 from forensics.releases import Release, table
-from forensics.reproduce.choosing import PlanError
+from forensics.reproduce.choosing import PlanError, of_words
 from forensics.reproduce.figures import measured
 from forensics.reproduce.judge import failure_of
 from forensics.reproduce.model import Failure, Figures
@@ -133,6 +133,13 @@ def with_python(subject: Subject, python: str) -> None:
         raise PlanError(f"--python does not fit a launch that begins with {argv[0]}")
     program = argv[: len(launch.program)]
     subject.launch = dataclasses.replace(launch, command=argv, program=program)
+
+
+def with_settings(subject: Subject, words: Sequence[str]) -> None:
+    """Set flags and variables of the user for every trial; raises PlanError."""
+    choice = of_words(words, (), subject.release)
+    subject.launch = with_changes(subject.launch, choice.flags, {})
+    with_env(subject, {name: text for name, text in choice.env.items() if text is not None})
 
 
 def with_env(subject: Subject, env: Mapping[str, str]) -> None:

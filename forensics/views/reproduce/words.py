@@ -20,7 +20,7 @@ from forensics.reproduce.model import (
 )
 from forensics.views.changes import shell_lines
 from forensics.views.clean import one_line
-from forensics.views.words import DOING, amount, value
+from forensics.views.words import DOING, amount, count, value
 
 VERDICT: dict[Word, tuple[str, str]] = {
     "confirmed": ("CONFIRMED", "bold green"),
@@ -87,8 +87,9 @@ def expected(trial: TrialPlan) -> str:
     """What must come of a trial: `must fail`, `must be ready`."""
     if trial.expects == "fails":
         return "must fail"
-    count = f" of {trial.load}" if trial.goal == "load" and trial.load else ""
-    return f"must come to: {GOAL[trial.goal]}".replace("a burst of", f"a burst{count} of", 1)
+    if trial.goal == "load" and trial.load:
+        return f"must come to: ready, and {count(trial.load, 'request')} at once answered"
+    return f"must come to: {GOAL[trial.goal]}"
 
 
 def command_of(trial: TrialPlan, width: int) -> list[str]:
