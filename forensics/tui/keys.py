@@ -61,13 +61,8 @@ def label_of(key: str) -> str:
 
 
 KEYS: tuple[Key, ...] = (
-    Key(
-        ("enter",),
-        "evidence",
-        "Go to the evidence; in the lanes: fold, or choose",
-        "Go",
-        "evidence",
-    ),
+    Key(("enter",), "evidence", "Go to what is under the cursor", "Go", "evidence"),
+    Key(("v",), "evidence", "Next line of evidence", "Go", "more evidence"),
     Key(("c",), "copy('new launch')", "Copy the new launch", "Copy", "copy launch"),
     Key(("e",), "go('finding', 1)", "Next finding", "Go", "finding"),
     Key(("E",), "go('finding', -1)", "Previous finding", "Go"),
@@ -110,7 +105,7 @@ KEYS: tuple[Key, ...] = (
 GROUPS = ("Go", "Pages", "Find", "Copy", "Lanes", "Program")
 """Groups of the help, in order."""
 
-_FOOT = ("enter", "c", "e", "1", "slash", "question_mark", "q", "f", "y", "w", "space")
+_FOOT = ("enter", "c", "e", "1", "slash", "question_mark", "q", "f", "v", "y", "w", "space")
 """First keys of the commands in the footer, in its order."""
 
 PANE_KEYS: tuple[tuple[str, str], ...] = (
