@@ -110,6 +110,7 @@ FAMILIES = (
     "arguments",
     "storage",
     "split",
+    "context_length",
     "code_mismatch",
     "relaunch",
     "sparse_attention",

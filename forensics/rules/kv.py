@@ -222,25 +222,33 @@ def _small(
     end = ledger.end_gib or 0.0
     pool = ledger.pool_gib or 0.0
     idle = tokens < _TINY * context and end > max(4 * pool, 8.0)
-    root = idle and refused is not None and (not typed or _model_takes(refused, context))
+    fatal = _ended_warmup(case, refused)
+    root = fatal or (idle and refused is not None and (not typed or _model_takes(refused, context)))
     why = "max_total_tokens limits it" if typed else f"{end:.1f} GiB are free after start-up"
     return case.finding(
         "kv-pool-under-context",
         "kv_pool_undersized",
         event,
-        severity=_severity(case, root, typed),
+        severity="critical" if fatal else _severity(case, root, typed),
         role="root_cause" if root else "precursor",
         title=f"The KV pool holds {tokens:,} tokens, fewer than one request of {context:,}",
-        explanation=f"A request longer than the pool cannot be served; {why}.",
+        explanation=f"A request longer than the pool cannot be served; {why}."
+        + (" SGLang's own first request was refused, which ends the start." if fatal else ""),
         evidence=case.evidence(event, refused),
-        remedies=_larger_or_shorter(case, tokens, typed, root),
+        remedies=_larger_or_shorter(case, tokens, typed, root, fatal),
         rank=event.rank,
-        phase="kv_pool",
-        known_at=case.known(event),
-        weight=DEGRADED,
+        phase="warmup" if fatal else "kv_pool",
+        known_at=case.known(refused if fatal and refused else event),
+        weight=FAILURE if fatal else DEGRADED,
         facts={"kv_tokens": tokens, "context_len": context, "came_true": refused is not None},
         playbook="kv-pool-undersized",
     )
+
+
+def _ended_warmup(case: Case, refused: Event | None) -> bool:
+    """The request that SGLang warms up with was refused: the server never comes to serve."""
+    run = case.run
+    return run.ready is None and refused is not None and bool(run.counts["warmup_failed"])
 
 
 def _model_takes(refused: Event, context: int) -> bool:
@@ -255,9 +263,14 @@ def _severity(case: Case, root: bool, typed: bool) -> Severity:
     return "warning" if root or case.run.ready is None else "info"
 
 
-def _larger_or_shorter(case: Case, tokens: int, typed: bool, root: bool) -> list[Remedy]:
+def _larger_or_shorter(
+    case: Case, tokens: int, typed: bool, root: bool, fatal: bool
+) -> list[Remedy]:
     launch, limit, shorter = case.run.launch, None, None
-    if typed:
+    if typed and fatal:
+        why = "the pool is capped by it; so many hold one request of the full context"
+        limit = flag(launch, "max_total_tokens", context_len(case), why, basis="computed")
+    elif typed:
         why = "the pool is capped by it"
         limit = flag(launch, "max_total_tokens", None, why, direction="remove")
     if not root:
