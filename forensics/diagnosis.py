@@ -34,6 +34,8 @@ class RunReport:
     """From the old launch to the new one."""
     not_repeated: list[str] = field(default_factory=list)
     """Flags of the old launch that the new command leaves to SGLang, which may have set them."""
+    reproduce: list[str] | None = None
+    """The command line of this program that tries the fix, where one can be tried."""
 
     def with_role(self, role: str) -> list[Finding]:
         """The findings of a role, most important first."""

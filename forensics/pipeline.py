@@ -11,9 +11,11 @@ from forensics.events import PHASES, Event
 from forensics.grammar import load
 from forensics.incident import Incident, IncidentBuilder, SourceFacts
 from forensics.reading import Block, InputError, Source, find_sources, read_blocks
+from forensics.remedies import can_be_tried
 from forensics.rules import Settings
 from forensics.timeline import SourceParser, ahead
 
+_FAILED = ("failed", "hung", "degraded")
 _SHAPES = 5
 """Shapes of unknown lines that are kept for each source."""
 
@@ -38,7 +40,22 @@ def analyze(
     incident, unknown = read(paths, progress)
     if not any(source.is_log for source in incident.sources):
         raise NotALog(_nothing_recognised(incident))
-    return diagnose(incident, unknown, settings)
+    diagnosis = diagnose(incident, unknown, settings)
+    for report in diagnosis.reports:
+        report.reproduce = _reproduce(report, paths, len(diagnosis.reports))
+    return diagnosis
+
+
+def _reproduce(report: RunReport, paths: Sequence[str], runs: int) -> list[str] | None:
+    """How to have a failed launch made again; what was read from a pipe cannot be read twice."""
+    root, launch = report.root_cause, report.run.launch
+    if root is None or report.run.outcome not in _FAILED or "-" in paths:
+        return None
+    if not any(map(can_be_tried, root.remedies)) or not (launch.flags or launch.command):
+        return None
+    words = ["forensics", "reproduce"]
+    words += ["--run", str(report.run.number)] if runs > 1 else []
+    return [*words, *(["--"] if any(path.startswith("-") for path in paths) else []), *paths]
 
 
 def diagnose(incident: Incident, unknown: Counter[str], settings: Settings) -> Diagnosis:

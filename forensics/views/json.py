@@ -103,6 +103,7 @@ def _run(report: RunReport) -> RunDocument:
             "new_env": report.new_env,
             "remove_env": report.remove_env,
             "not_repeated": report.not_repeated,
+            "reproduce": report.reproduce,
         }
     )
 

@@ -72,6 +72,8 @@ class RunDocument(Model):
     """Variables that it must not have: `env -u NAME`."""
     not_repeated: list[str] = Field(default_factory=list)
     """Flags that `new_command` leaves out, since SGLang may have picked their values itself."""
+    reproduce: list[str] | None = None
+    """What to type to have the failure shown again and the fix tried; null where nothing can be."""
 
 
 class CoverageDocument(Model):

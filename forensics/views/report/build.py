@@ -43,7 +43,7 @@ def build(
     report.memory = sections.memory(full, places)
     _add_findings(report, full, places)
     report.launch = sections.launch(full)
-    report.reproduce = reproduce_line(full, diagnosis)
+    report.reproduce = reproduce_line(full)
     report.confirmed = confirmed(reproduction) if reproduction else None
     report.environment = surroundings.environment(full, diagnosis)
     report.failed_command = surroundings.failed_command(full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from forensics.diagnosis import Diagnosis, RunReport
+from forensics.diagnosis import RunReport
 from forensics.reproduce.model import Figures, Reproduction, TrialPlan, TrialResult
 from forensics.views.changes import shell_lines
 from forensics.views.clean import one_line
@@ -25,13 +25,9 @@ _MEANING = {
 _MOST_DIFFERENCES = 8
 
 
-def reproduce_line(report: RunReport, diagnosis: Diagnosis) -> str:
+def reproduce_line(report: RunReport) -> str:
     """The command that would try cause and fix; empty where there is no launch to change."""
-    if not report.new_command or report.root_cause is None:
-        return ""
-    paths = [shlex.quote(one_line(source.path)) for source in diagnosis.incident.sources]
-    run = f" --run {report.run.number}" if len(diagnosis.incident.runs) > 1 else ""
-    return f"forensics reproduce {' '.join(paths)}{run}"
+    return shlex.join(map(one_line, report.reproduce or []))
 
 
 def confirmed(found: Reproduction) -> Confirmed:

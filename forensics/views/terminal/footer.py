@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
+from rich.text import Text
+
 from forensics.diagnosis import Diagnosis
+from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
+from forensics.views.verdict import in_full
 from forensics.views.words import count, percent
 
 LOW_SHARE = 0.8
@@ -27,3 +33,7 @@ def draw_footer(page: Page, diagnosis: Diagnosis) -> None:
     if coverage.lines and coverage.share < LOW_SHARE:
         hint = "`forensics coverage` shows the lines that no rule knows."
         page.paragraph(hint, indent=0, style="dim")
+    full = in_full(diagnosis.reports)
+    if full is not None and full.reproduce:
+        words = shlex.join(one_line(word) for word in full.reproduce)
+        page.raw(Text("Try the fix: ", style="bold").append(words, style="not bold"))
