@@ -36,7 +36,7 @@ def playbook(name: str, package: str = "forensics") -> str | None:
 
 def playbook_names() -> list[str]:
     """The names of our own playbooks."""
-    return sorted(path.stem for path in playbook_dir().glob("*.md"))
+    return sorted(path.stem for path in playbook_dir().glob("*.md") if path.stem != "README")
 
 
 def _data_dir(name: str) -> Path:

@@ -40,7 +40,10 @@ def disk_full(case: Case) -> Iterator[Finding | Skip]:
         explanation=_story(warning, failure),
         evidence=[*case.evidence(warning), *case.failure_evidence(failure)],
         remedies=_remedies(case, frames),
-        not_helpful=["memory flags: the disk is full, not the GPU", "a token of the hub: access works"],
+        not_helpful=[
+            "memory flags: the disk is full, not the GPU",
+            "a token of the hub: access works",
+        ],
         rank=failure.rank,
         phase=failure.phase,
         known_at=case.known(failure.event, failure.event.end_line),

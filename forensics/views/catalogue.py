@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from forensics.views.json import dumps
+from forensics.views.report.playbook import plain
 from forensics.views.terminal.page import Page
 from forensics.views.words import SEVERITY_STYLE
 
@@ -24,7 +25,6 @@ MAX_WIDTH = 100
 
 _MARKER = re.compile(r" *(?:[-*]|\d+\.) +")
 _CODE = re.compile(r"(^```.*?^```$)", re.M | re.S)
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 
 
 def show_rules(rules: Sequence[Rule], console: Console) -> None:
@@ -62,7 +62,7 @@ def rules_json(rules: Sequence[Rule]) -> str:
 
 def show_playbook(playbook: str, console: Console) -> None:
     """A playbook: set in a terminal; elsewhere as it is written, with its long lines folded."""
-    text = _FRONT_MATTER.sub("", playbook)
+    text = plain(playbook)
     if not console.is_terminal:
         console.file.write(refolded(text.rstrip("\n"), console.width) + "\n")
         return

@@ -23,7 +23,7 @@ SECTIONS = (MEANING, CONFIRM, FIX, VAIN, BACKGROUND)
 """The sections of every playbook, in order."""
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
-_HERE = re.compile(r"<!-- here: (.*?) -->\n?", re.DOTALL)
+_HERE = re.compile(r"\n*<!-- here: (.*?) -->", re.DOTALL)
 _SECTION = re.compile(r"^## +(.+?) *$", re.M)
 _NAME = re.compile(r"\{(\w+)\}")
 
