@@ -99,8 +99,8 @@ def _needs_terminal() -> None:
 
 def _check(logs: list[str], follow: bool) -> None:
     """Errors that can be told before anything is drawn. Raises `InputError`."""
-    if not follow:
-        from forensics.reading import find_sources
+    if not follow and not all(os.path.isfile(path) for path in logs):
+        from forensics.reading import find_sources  # not loaded for files that are there
 
         find_sources(logs)
     for path in logs:
