@@ -6,7 +6,7 @@ Commands import what they use, so that `forensics --help` loads nothing but type
 
 from forensics.cli import reading  # noqa: F401 - registers commands
 
-from forensics.cli import report, live, tui, reproduce, reference  # noqa: F401  # isort: skip - the order of the help
+from forensics.cli import report, live, tui, reproduce, probe, reference  # noqa: F401  # isort: skip - the order of the help
 from forensics.cli.program import app, main
 
 __all__ = ["app", "main"]
