@@ -32,6 +32,7 @@ _UVICORN = re.compile(
     r"|Exception in ASGI)"
 )
 # The time is of a format of its own: flashinfer's, the weight-cache daemon's, a logging config's.
+_REST_OF_TIME = re.compile(r"\d\d[-:]")
 _OTHER_LOGGERS = re.compile(r"- |\[Daemon |[A-Z]+ \d+ \[")
 
 
@@ -145,6 +146,14 @@ WRAPPERS = (
         rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d (?P<node>[\w.-]+) {_UNIT}:{GAP}",
         ascii_uppercase,
     ),
+    # `cat -n`, `nl` and `grep -n` (`-` around a hit), `less -N`, editors. One wrapper for each
+    # separator: what a source uses is learned, and the text's own indentation stays.
+    *(
+        _wrapper(
+            "line numbers", rf" *\d+{separator}", " " + digits, certain=False, reject=_REST_OF_TIME
+        )
+        for separator in (r"\t", "[:-]", " \\| ?", "(?:  |$)", GAP)
+    ),
     _wrapper(
         "docker compose",
         rf"(?P<node>[A-Za-z0-9][\w./@-]*[-_]\d+) +\|{GAP}",
@@ -170,6 +179,13 @@ WRAPPERS = (
         "quote", r"> ?", ">", certain=False, evidence=_RECORD, reject=re.compile(">"), nests=True
     ),
     _wrapper("indented code", r"(?: {4}|\t)", " \t", certain=False, evidence=_RECORD),
+    _wrapper(
+        "grep",
+        r"(?P<name>[^\s:\[\]|]+)(?::\d+:|-\d+-)",
+        ascii_letters + digits + "./",
+        certain=False,
+        learn="name",
+    ),
 )
 
 JSON = _wrapper("JSON lines", r"\{", "{", bulk=False)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from forensics.reading import Piece, Unwrapper, detect
@@ -75,7 +75,16 @@ WRAPPERS: dict[str, Callable[[str], str]] = {
     "logger in brackets": lambda text: f"[2026-02-26 15:56:59] ERROR: {text}",
     "quote": lambda text: f"> {text}",
     "indented": lambda text: f"    {text}",
+    "cat -n": lambda text: f"    12\t{text}",
+    "grep -n": lambda text: f"1207:{text}",
+    "grep -nH": lambda text: f"logs/server-1.log:1207:{text}",
+    "less -N": lambda text: f"   1207 {text}",
+    "nl": lambda text: f"  1207  {text}",
+    "bat": lambda text: f"1207 | {text}",
 }
+
+
+NUMBERS = {"cat -n", "grep -n", "grep -nH", "less -N", "nl", "bat"}
 
 
 def texts(unwrapper: Unwrapper, lines: list[str]) -> list[str]:
@@ -122,6 +131,7 @@ def test_a_wrapped_log_says_what_the_plain_log_says(wrapper: str) -> None:
     st.lists(st.sampled_from(LOG), max_size=20),
 )
 def test_stacked_wrappers_come_off_one_by_one(stack: list[str], body: list[str]) -> None:
+    assume(len(NUMBERS & set(stack)) < 2)  # nobody numbers numbered lines
     lines = LOG[:2] + body
     wrapped = lines
     for wrapper in stack:
@@ -413,3 +423,10 @@ def test_a_hostile_line_takes_linear_time(raw: str) -> None:
     begun = time.process_time()
     Unwrapper().pieces(1, raw)
     assert time.process_time() - begun < 5
+
+
+def test_lines_that_grep_shows_around_a_hit_are_numbered_too() -> None:
+    wrapped = [
+        f"{number}{':' if 'x' in line else '-'}{line}" for number, line in enumerate(LOG, 1207)
+    ]
+    assert unwrap(wrapped) == LOG
