@@ -41,7 +41,7 @@ class TimelineApp(App[int]):
     CSS = "Screen { overflow: hidden; }"
 
     def __init__(self, make: Make, greeting: str) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True)  # from the start, or NO_COLOR paints black on black
         self._make = make
         self._greeting = greeting
         self.engine: Engine | None = None
