@@ -34,7 +34,7 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     found = [f for f in found if f is root or not _repeats(f, root)]
     for finding in found:
         if finding.role == "root_cause" and finding is not root:
-            finding.role = "consequence"
+            finding.role = "context" if _was_before(finding, root) else "consequence"
             finding.remedies = []
     if root is not None:
         _settle(case, root)
@@ -148,6 +148,19 @@ def _repeats(finding: Finding, root: Finding | None) -> bool:
         and (finding.class_ in (root.class_, "unknown") or finding.weight <= CONSEQUENCE)
         and (finding.first == root.first or finding.known_at == root.known_at)
     )
+
+
+def _was_before(finding: Finding, root: Finding | None) -> bool:
+    """A trouble that was there before the cause, and broke nothing: it follows from something else.
+
+    Critical ones are echoes all the same: the loud ones are often written first.
+    """
+    if root is None or finding.severity == "critical":
+        return False
+    known, cause = finding.known_at, root.known_at
+    if known.time is None or cause.time is None:
+        return known.source == cause.source and known.line < root.first.line
+    return known.time < cause.time
 
 
 def _tuned(finding: Finding, rule: Rule, settings: Settings) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from forensics.events import Event
 from forensics.findings import Finding, Remedy
+from forensics.grammar.oom import OutOfMemory
 from forensics.incident import Failure
 from forensics.remedies import action, env, kept
 from forensics.rules.base import FAILURE, QUIET_CAUSE, Skip, rule
@@ -17,6 +18,7 @@ from forensics.rules.neighbours import held_by_others, job_pids, least_free, own
 from forensics.rules.shortage import first_shortage, places
 from forensics.rules.thresholds import threshold
 
+_NOTHING_GIB = 0.1
 _SPREAD_GIB = threshold(
     "uneven_memory_gib", 1.0, "GiB", "A smaller difference in free memory between ranks is usual"
 )
@@ -75,14 +77,14 @@ def rank_memory_imbalance(case: Case) -> Iterator[Finding | Skip]:
     if first is None or first.oom is None:
         return
     own, count = own_share(case, first.oom), len(first.oom.processes)
+    sentence = oom_sentence(first)
     yield case.finding(
         "rank-memory-imbalance",
         "rank_memory_imbalance",
         first.event,
         title=f"{_where(first)}{own:.1f} GiB of its GPU belong to other processes of this job",
-        explanation=f"{oom_sentence(first)}. {count} other processes sit on GPU {first.oom.gpu} "
-        f"with {held_by_others(first.oom):.1f} GiB; they are this job's own, not strangers. "
-        "The pool of every rank is sized alike, so this rank alone has too little left.",
+        explanation=f"{sentence}. {_neighbours(first.oom, own, count)} The pool of every rank is "
+        "sized alike, so this rank alone has too little left.",
         evidence=[*case.evidence(*_begins(case)), *case.failure_evidence(first)],
         remedies=_imbalance(case, first, own),
         not_helpful=[
@@ -99,6 +101,18 @@ def rank_memory_imbalance(case: Case) -> Iterator[Finding | Skip]:
             "outcome": "failed",
         },
     )
+
+
+def _neighbours(oom: OutOfMemory, own_gib: float, count: int) -> str:
+    """Who else is on the GPU: processes of this job, and others if there are any."""
+    rest = held_by_others(oom) - own_gib
+    said = (
+        f"{count} other processes are listed on GPU {oom.gpu}; those of this job hold "
+        f"{own_gib:.1f} GiB"
+    )
+    if rest < _NOTHING_GIB:
+        return f"{said}, and there are no strangers."
+    return f"{said}, {rest:.1f} GiB more are held by others, which the log does not name."
 
 
 def _where(first: Failure) -> str:

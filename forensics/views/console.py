@@ -10,7 +10,7 @@ from rich.console import Console
 
 ColorWhen = Literal["auto", "always", "never"]
 
-MIN_WIDTH = 40
+MIN_WIDTH = 24
 """Narrower terminals wrap by themselves."""
 
 PIPED_WIDTH = 80

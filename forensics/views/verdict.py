@@ -64,8 +64,9 @@ def verdict_words(report: RunReport) -> tuple[str, Tone, str]:
         return word, "warn", f" while {doing}, before it was ready. {_summary(report)}"
     took = ""
     if run.ready and run.ready.time and run.started_at and run.outcome != "stopped":
-        took = f" after {duration((run.ready.time - run.started_at).total_seconds())}"
-        took = took if run.outcome == "ready" else f", ready{took}"
+        seconds = (run.ready.time - run.started_at).total_seconds()
+        after = f" after {duration(seconds)}" if seconds >= 0 else ""
+        took = after if run.outcome == "ready" or not after else f", ready{after}"
     return _GOOD.get(run.outcome, "DONE"), "good", f"{took}. {_summary(report)}"
 
 

@@ -109,3 +109,22 @@ def test_a_verdict_is_one_line() -> None:
     verdict = Verdict("failed", "load", 1, "", 1, finding("broken\nin two"), command_status=3)
     said = verdict_sentence(verdict)
     assert said == "while loading the weights: broken in two (exit status of the command: 3)"
+
+
+def test_a_terminal_is_not_left_to_break_words() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=60, force_terminal=True, color_system=None)
+    words = " ".join(f"mem_fraction_static_{number}" for number in range(9))
+    LineView(console, lead="forensics: ").tell(Remark(words))
+    lines = out.getvalue().splitlines()
+    assert len(lines) > 2
+    assert all(len(line) <= 60 for line in lines)
+    assert [line[:11] for line in lines[1:]] == [" " * 11] * (len(lines) - 1)
+    assert " ".join(line[11:] for line in lines) == words
+
+
+def test_a_pipe_gets_one_line_for_each_remark() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=60, color_system=None)
+    LineView(console, lead="forensics: ").tell(Remark("word " * 40))
+    assert len(out.getvalue().splitlines()) == 1

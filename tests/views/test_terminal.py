@@ -319,6 +319,39 @@ def test_no_line_is_wider_than_the_page_or_ends_in_spaces(launch_b: Diagnosis, w
         assert len(line) <= width or " " not in line.strip()
 
 
+def test_thirty_columns_hold_all_but_the_words_of_a_command(launch_b: Diagnosis) -> None:
+    page, _, rest = draw(launch_b, width=30).partition("NEW LAUNCH")
+    _, _, rest = rest.partition("Put your own value")
+    for line in [*page.splitlines(), *rest.splitlines()]:
+        assert len(line) <= 30 or " " not in line.strip()
+    assert "  glm5.log:142" in page
+
+
+def test_a_degraded_run_did_not_crash(launch_b: Diagnosis) -> None:
+    launch_b.reports[0].run.outcome = "degraded"
+    page = draw(launch_b)
+    assert "6 s before it showed: 0.96 GiB free" in page
+    assert "crash" not in page
+
+
+def test_a_phase_whose_ends_are_on_two_clocks_has_no_length(launch_b: Diagnosis) -> None:
+    run = launch_b.reports[0].run
+    for event in run.events:
+        if event.phase == "init" and event.time:
+            event.time -= timedelta(days=227)
+    page = draw(launch_b)
+    assert "startup" in page
+    assert "5448 h" not in page
+
+
+def test_parts_that_add_up_to_more_than_there_is_have_no_bar(launch_b: Diagnosis) -> None:
+    for row in launch_b.reports[0].run.memory:
+        row.free_gib = 40.0
+    memory = draw(launch_b).partition("MEMORY")[2].partition("CHANGE")[0]
+    assert "[" not in memory
+    assert "These add up to 134.01, more than the 94.97 there were" in memory
+
+
 def test_alike_names_are_told_apart(launch_b: Diagnosis) -> None:
     launch_b.incident.sources.append(SourceFacts("other/glm5.log", lines=3))
     page = draw(launch_b)

@@ -30,6 +30,9 @@ from forensics.views.live.words import (
 )
 from forensics.views.words import PHASE, SEVERITY_STYLE, fold_ranks
 
+_LEAST = 12
+"""Columns that text needs to be folded at all."""
+
 _WORTH_TELLING_AGAIN = frozenset({"severity", "role", "class_", "remedies"})
 
 
@@ -105,4 +108,17 @@ class LineView:
     def _line(self, text: Text) -> None:
         stamp = "" if self._lead else f"{datetime.now():%H:%M:%S}  "
         head = Text(self._lead or stamp, style="dim")
-        self._console.print(Text.assemble(head, text), soft_wrap=True)
+        for row in self._rows(head, text):
+            self._console.print(row, soft_wrap=True)
+
+    def _rows(self, head: Text, text: Text) -> list[Text]:
+        """One line in a pipe, where programs read it; on a terminal folded between words."""
+        whole = Text.assemble(head, text)
+        room = self._console.width - head.cell_len
+        if not self._console.is_terminal or whole.cell_len <= self._console.width or room < _LEAST:
+            return [whole]
+        rows = text.wrap(self._console, room)
+        for row in rows:
+            row.rstrip()
+        rest = [Text.assemble(" " * head.cell_len, row) for row in rows[1:]]
+        return [Text.assemble(head, rows[0]), *rest]

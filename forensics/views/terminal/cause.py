@@ -16,6 +16,7 @@ from forensics.views.words import Places
 _MOST_LINES = 6
 _ROWS = 2
 _WRAP_LOSS = 14
+_LEAST_ROOM = 60
 
 
 def draw_finding(page: Page, finding: Finding, places: Places, verbose: bool) -> None:
@@ -56,7 +57,7 @@ def draw_evidence(
 ) -> None:
     """The evidence lines of a finding; lines that differ in their rank alone are one."""
     column = max((Text(places.at(item)).cell_len for item in finding.evidence), default=0)
-    room = _ROWS * (page.width - column - indent - 2) - _WRAP_LOSS
+    room = max(_ROWS * (page.width - column - indent - 2) - _WRAP_LOSS, _LEAST_ROOM)
     lines = folded(finding, sys.maxsize if verbose else room)
     shown = lines if verbose else lines[:_MOST_LINES]
     for line in shown:

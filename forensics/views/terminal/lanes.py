@@ -27,11 +27,12 @@ from forensics.views.words import PHASE, Places
 _SHORT = {"CUDA graphs": "graphs", "KV pool": "KV"}
 _LABEL = 16
 _MOST_ROWS = 12
+_LEAST_WIDTH = 48
 
 
 def draw_lanes(page: Page, picture: Picture, places: Places) -> None:
     """The section; nothing for a launch that did not get beyond one phase."""
-    if len(picture.phases) < 2:
+    if len(picture.phases) < 2 or page.width < _LEAST_WIDTH:
         return
     charset = ASCII if page.console.options.ascii_only else BLOCKS
     scale_width = page.width - _LABEL - 4

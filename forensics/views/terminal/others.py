@@ -8,8 +8,10 @@ from rich.text import Text
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding
+from forensics.timeline.clock import NO_DATE
 from forensics.views.changes import phrase
 from forensics.views.clean import one_line
+from forensics.views.moments import LONGEST_START_S
 from forensics.views.terminal.cause import draw_evidence, draw_explanation
 from forensics.views.terminal.page import Page
 from forensics.views.words import BEFORE, SEVERITY_STYLE, Places, count, duration, fold_ranks
@@ -22,6 +24,9 @@ def lead_words(finding: Finding, outcome: str) -> str:
     """How long before the failure a precursor was known: `5 s before the crash`; or nothing."""
     if not finding.lead_s or finding.lead_s <= 0 or outcome not in BEFORE:
         return ""
+    undated = finding.known_at.time is None or finding.known_at.time.year == NO_DATE
+    if undated and finding.lead_s >= LONGEST_START_S:
+        return ""  # two clocks without a year: their distance is no duration
     return f"{duration(finding.lead_s)} {BEFORE[outcome]}"
 
 

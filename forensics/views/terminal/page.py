@@ -12,6 +12,12 @@ from rich.text import Text
 from forensics.views.clean import clean, one_line
 
 
+_LEAST_COLUMN = 12
+"""A label's column is given up for the text where both are narrower than this allows."""
+
+_LEAST_ROOM = 8
+
+
 class Page:
     """Lines of text, collected top to bottom."""
 
@@ -46,9 +52,10 @@ class Page:
         label = clean(label).replace("\n", " ")
         body = text if isinstance(text, Text) else Text(one_line(text), style=style)
         hang = indent + Text(label).cell_len + 2
-        if hang > self.width // 2:
-            self._wrap(Text(label, style=label_style), " " * indent, " " * indent)
-            self._wrap(body, " " * (indent + 4), " " * (indent + 4))
+        if hang > self.width // 2 or self.width - hang < _LEAST_COLUMN < hang:
+            self._wrap(Text(label.rstrip(), style=label_style), " " * indent, " " * indent)
+            below = " " * min(indent + 4, self.width // 3)
+            self._wrap(body, below, below)
             return
         first = Text(" " * indent).append(label, style=label_style).append("  ")
         self._wrap(body, first, " " * hang)
@@ -65,6 +72,7 @@ class Page:
 
     def _wrap(self, text: Text, first: str | Text, rest: str) -> None:
         head = first if isinstance(first, Text) else Text(first)
-        for number, line in enumerate(text.wrap(self.console, max(self.width - len(rest), 20))):
+        room = max(self.width - len(rest), _LEAST_ROOM)
+        for number, line in enumerate(text.wrap(self.console, room)):
             line.rstrip()
             self.raw(Text.assemble(head if number == 0 else Text(rest), line))

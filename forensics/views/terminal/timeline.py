@@ -23,13 +23,19 @@ def draw_timeline(page: Page, report: RunReport, places: Places) -> None:
     page.heading("Timeline", when)
     form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
     for row in rows:
-        line = Text(f"  {row.time.strftime(form)}  ")
+        stamp = f"  {row.time.strftime(form)}  "
+        line = Text(stamp)
         column = line.cell_len + _PHASE_WIDTH
         line.append_text(_said(row, places, page.width))
         if row.took_s is not None:
             took = duration(row.took_s)
-            line.append(f"{'':{max(column - line.cell_len, 2)}}{took:>13}", style="dim")
-        page.raw(line)
+            wide = max(column - line.cell_len, 2) + 13
+            note = f"{took:>{wide}}" if line.cell_len + wide <= page.width else f"  {took}"
+            line.append(note, style="dim")
+        if line.cell_len <= page.width:
+            page.raw(line)
+        else:
+            page.item(row.time.strftime(form), line[len(stamp) :], indent=2)
 
 
 def _said(row: Moment, places: Places, width: int) -> Text:
