@@ -14,6 +14,8 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.widgets import Static
 
+from forensics.tui.collector import calm
+
 if TYPE_CHECKING:
     from forensics.tui.engine import Engine
 
@@ -58,6 +60,7 @@ class TimelineApp(App[int]):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        calm()
         threading.Thread(target=self._load, name="load", daemon=True).start()
 
     def _load(self) -> None:

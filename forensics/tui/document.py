@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.widget import Widget
 
 from forensics.tui.model import FindingChosen, LineChosen
 from forensics.tui.rows_view import RowsView, Spans
@@ -69,25 +70,38 @@ class DocumentPane(RowsView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.document = Document(_LEAST_WIDTH)
+        self._stale = False
+        """The text has changed while nobody saw it."""
 
     def write(self, document: Document) -> None:
         """Write the text of the pane."""
         raise NotImplementedError
 
     def rewrite(self, *, keep_place: bool = True) -> None:
-        """The text has changed."""
-        self.document = Document(max(self.size.width - 2, _LEAST_WIDTH))
-        self.write(self.document)
+        """The text has changed; while the pane is hidden it is only noted."""
         if not keep_place:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, immediate=True)
-        self._laid = None
+        self._stale = self._hidden()
+        if self._stale:
+            return
+        self.document = Document(max(self.size.width - 2, _LEAST_WIDTH))
+        self.write(self.document)
+        self._last = None
         self.rows_changed()
 
     def on_resize(self, event: events.Resize) -> None:
         """Write it for the new width."""
         self.rewrite()
         super().on_resize(event)
+
+    def on_show(self) -> None:
+        """Write what has changed while it was hidden."""
+        if self._stale:
+            self.rewrite()
+
+    def _hidden(self) -> bool:
+        return any(isinstance(one, Widget) and not one.display for one in self.ancestors_with_self)
 
     @property
     def head_height(self) -> int:

@@ -31,7 +31,7 @@ class MemoryView(DocumentPane):
         self.fraction = _DEFAULT
         """Where the slider stands."""
         self.known: WhatIf | None = None
-        """What is known of the run that is shown."""
+        """What is known of the run that is shown; None until it is looked at."""
         self._loaded: Loaded | None = None
         self._run = 0
         self._slid = False
@@ -40,10 +40,7 @@ class MemoryView(DocumentPane):
         """Show a run; of the same run, grown, the slider stays where it was put."""
         if run_index != self._run:
             self._slid = False
-        self._loaded, self._run = loaded, run_index
-        self.known = what_if(loaded.report(run_index).run, loaded.diagnosis.incident)
-        if not self._slid:
-            self._rest()
+        self._loaded, self._run, self.known = loaded, run_index, None
         self.rewrite()
 
     def select(self, selection: Selection) -> None:
@@ -63,9 +60,14 @@ class MemoryView(DocumentPane):
 
     def write(self, document: Document) -> None:
         """See `DocumentPane`."""
-        if self._loaded is None or self.known is None:
+        if self._loaded is None:
             document.page.paragraph("Reading the log.")
             return
+        if self.known is None:
+            run = self._loaded.report(self._run).run
+            self.known = what_if(run, self._loaded.diagnosis.incident)
+            if not self._slid:
+                self._rest()
         write_what_if(document, self.known, self.fraction)
         write_ledger(document, self._loaded, self._run)
 

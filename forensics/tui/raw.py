@@ -14,7 +14,7 @@ from forensics.tui.rows_view import RowsView, Spans
 from forensics.tui.search import Search
 from forensics.tui.spans import Span, window, wrapped
 from forensics.tui.store import Criteria, EventStore, Line, LinePlace
-from forensics.tui.store.criteria import expression, hits
+from forensics.tui.store.criteria import hits
 from forensics.views.words import Places
 
 _TICK_S = 0.1
@@ -103,6 +103,9 @@ class RawPane(RowsView):
         notes = [note for note in (how, self.search.status()) if note]
         return [(where, Style()), (f"  {'  '.join(notes)}", Style())]
 
+    def _state(self) -> object:
+        return self.search.status()
+
     def height_of(self, row: int) -> int:
         """Lines that a row takes."""
         if not self.wraps:
@@ -163,7 +166,7 @@ class RawPane(RowsView):
         styles = [(0, shown.message, self.style("dim"))]
         styles += [(begin, end, self.style("value")) for begin, end in shown.values]
         if self.search.text:
-            found = hits(shown.text, expression(self.search.text))
+            found = hits(shown.text, self.search.text)
             styles = _over(styles, [(begin, end, self.style("hit")) for begin, end in found])
         spans, at = [], 0
         for begin, end, style in styles:

@@ -7,6 +7,7 @@ visible row down. A row may be several lines high; the scroll bar counts rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style
@@ -19,6 +20,18 @@ from textual.strip import Strip
 from forensics.tui.spans import Span, strip_of
 
 Spans = Sequence[Span]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What a widget shows, line by line, and what that was drawn from."""
+
+    key: object
+    head: Strip
+    places: dict[int, tuple[int, Strip]]
+    """Row and strip of each line below the head."""
+    blank: Strip
+    cursor: Style
 
 
 class RowsView(ScrollView, can_focus=True):
@@ -55,13 +68,14 @@ class RowsView(ScrollView, can_focus=True):
         Binding("enter", "open", "Open", show=False),
     ]
 
+    _last: _Drawn | None = None
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.cursor = 0
         """The row that is chosen."""
         self.hidden = 0
         """Lines of the first visible row that are above it: of a row higher than the widget."""
-        self._laid: tuple[object, dict[int, tuple[int, Strip]]] | None = None
 
     def total(self) -> int:
         """How many rows there are."""
@@ -97,6 +111,11 @@ class RowsView(ScrollView, can_focus=True):
     def style(self, name: str) -> Style:
         """The style of a part of a row: `dim`, `rank`, `value`, ..."""
         return self.get_component_rich_style(f"rows--{name}", partial=True)
+
+    def notify_style_update(self) -> None:
+        """Another theme, or the focus came or went."""
+        self._last = None
+        super().notify_style_update()
 
     def rows_changed(self) -> None:
         """There are more rows, fewer, or others: draw anew."""
@@ -164,51 +183,54 @@ class RowsView(ScrollView, can_focus=True):
 
     def row_at(self, y: int) -> int | None:
         """The row that is drawn at a line of the widget."""
-        place = self._layout().get(y - self.head_height)
+        place = self._drawn().places.get(y - self.head_height)
         return None if place is None else place[0]
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget."""
-        width = self.size.width
+        drawn = self._drawn()
         if y < self.head_height:
-            return self._head(width)
-        place = self._layout().get(y - self.head_height)
+            return drawn.head
+        place = drawn.places.get(y - self.head_height)
         if place is None:
-            return Strip.blank(width, self.rich_style)
+            return drawn.blank
         row, strip = place
-        if row == self.cursor:
-            return strip.apply_style(self.style("cursor")).adjust_cell_length(
-                width, self.style("cursor")
-            )
-        return strip.adjust_cell_length(width, self.rich_style)
+        return strip.apply_style(drawn.cursor) if row == self.cursor else strip
 
-    def _head(self, width: int) -> Strip:
-        spans = self.draw_head(width) or ()
-        style = self.style("head")
-        return strip_of(spans, style).adjust_cell_length(width, style)
+    def _drawn(self) -> _Drawn:
+        """Everything that is seen; made once for what is shown."""
+        key = (self._top(), self.hidden, self.size, self.total(), self.cursor, self._state())
+        if self._last is None or self._last.key != key:
+            self._last = self._draw(key)
+        return self._last
 
-    def _layout(self) -> dict[int, tuple[int, Strip]]:
-        """Row and strip of every line below the head; made once for what is shown."""
-        key = (self._top(), self.hidden, self.size, self.total())
-        if self._laid is None or self._laid[0] != key:
-            self._laid = (key, self._lay())
-        return self._laid[1]
+    def _state(self) -> object:
+        """What else is seen that changes: the panes draw anew when it does."""
+        return None
 
-    def _lay(self) -> dict[int, tuple[int, Strip]]:
-        first, room, width = self._top(), self.room, self.size.width
+    def _draw(self, key: object) -> _Drawn:
+        first, room, width, base = self._top(), self.room, self.size.width, self.rich_style
         self.prepare(first, room)
+        head = strip_of(self.draw_head(width) or (), self.style("head"))
         found: dict[int, tuple[int, Strip]] = {}
         row = first
         while len(found) < room and row < self.total():
             lines = self.draw_row(row, width)[self.hidden if row == first else 0 :]
             for spans in lines[: room - len(found)]:
-                found[len(found)] = (row, strip_of(spans, self.rich_style))
+                strip = strip_of(spans, base).adjust_cell_length(width, base)
+                found[len(found)] = (row, strip)
             row += 1
-        return found
+        return _Drawn(
+            key,
+            head.adjust_cell_length(width, self.style("head")),
+            found,
+            Strip.blank(width, base),
+            self.style("cursor"),
+        )
 
     def refresh_rows(self) -> None:
         """Draw the visible rows anew: their text or marks have changed."""
-        self._laid = None
+        self._last = None
         self.refresh()
 
     def _top(self) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from textual import work
+
 from forensics.tui.document import Document, DocumentPane
 from forensics.tui.model import Loaded, Selection
-from forensics.tui.serving_text import write_serving
+from forensics.tui.serving_rows import Load, load_of
+from forensics.tui.serving_text import columns_for, write_serving
 
 
 class ServingView(DocumentPane):
@@ -15,6 +18,9 @@ class ServingView(DocumentPane):
         self._loaded: Loaded | None = None
         self._run = 0
         self._rank: str | None = None
+        self._load: Load | None = None
+        self._load_of: tuple[Loaded, int, int] | None = None
+        """What the load was summed up from: a long log's rows take a while, in a thread."""
 
     def show(self, loaded: Loaded, run_index: int) -> None:
         """Show a run."""
@@ -29,7 +35,26 @@ class ServingView(DocumentPane):
 
     def write(self, document: Document) -> None:
         """See `DocumentPane`."""
-        if self._loaded is None:
+        loaded = self._loaded
+        if loaded is None:
             document.page.paragraph("Reading the log.")
             return
-        write_serving(document, self._loaded, self._run, self._rank)
+        columns = columns_for(document.width)
+        if not self._is_of(loaded, self._run, columns):
+            self._sum_up(loaded, self._run, columns)
+            document.page.paragraph("Summing up what was served.")
+            return
+        write_serving(document, loaded, self._run, self._load, self._rank)
+
+    def _is_of(self, loaded: Loaded, run_index: int, columns: int) -> bool:
+        known = self._load_of
+        return known is not None and known[0] is loaded and known[1:] == (run_index, columns)
+
+    @work(thread=True, exclusive=True)
+    def _sum_up(self, loaded: Loaded, run_index: int, columns: int) -> None:
+        load = load_of(loaded.report(run_index).run, columns)
+        self.app.call_from_thread(self._summed_up, load, (loaded, run_index, columns))
+
+    def _summed_up(self, load: Load | None, of: tuple[Loaded, int, int]) -> None:
+        self._load, self._load_of = load, of
+        self.rewrite()

@@ -8,7 +8,7 @@ from forensics.diagnosis import RunReport
 from forensics.tui.charts import VALUES, chart
 from forensics.tui.document import Document, Target
 from forensics.tui.model import Loaded
-from forensics.tui.serving_rows import Load, RankLoad, Series, load_of
+from forensics.tui.serving_rows import Load, RankLoad, Series
 from forensics.tui.store import LinePlace
 from forensics.views.clean import one_line
 from forensics.views.words import DOING, Places, count, duration
@@ -27,22 +27,28 @@ _LEAST_CELLS = 12
 _TALL_FROM = 110
 
 
+def columns_for(width: int) -> int:
+    """How many values a chart holds in a document of a width."""
+    return _cells(width) * VALUES
+
+
+def _cells(width: int) -> int:
+    return max(width - _NAME_WIDTH - _FIGURE_WIDTH - 4, _LEAST_CELLS)
+
+
 def write_serving(
-    document: Document, loaded: Loaded, run_index: int, rank: str | None = None
+    document: Document, loaded: Loaded, run_index: int, load: Load | None, rank: str | None = None
 ) -> None:
     """What a run served; of one rank alone where one is chosen and has served."""
-    report = loaded.report(run_index)
-    cells = max(document.width - _NAME_WIDTH - _FIGURE_WIDTH - 4, _LEAST_CELLS)
-    load = load_of(report.run, cells * VALUES)
     if load is None:
         document.page.heading("Serving")
-        document.page.paragraph(_why_empty(report))
+        document.page.paragraph(_why_empty(loaded.report(run_index)))
         return
     _write_numbers(document, load)
     chosen = [one for one in load.ranks if one.rank == rank] if rank is not None else []
     places = Places(loaded.paths)
     for one in chosen or load.ranks:
-        _write_rank(document, one, places, cells)
+        _write_rank(document, one, places, _cells(document.width))
     if chosen and len(load.ranks) > len(chosen):
         document.page.paragraph("Choose all ranks in the lanes to see the others.", style="dim")
 

@@ -15,7 +15,7 @@ from forensics.tui.rows_view import RowsView, Spans
 from forensics.tui.search import Search
 from forensics.tui.spans import Span
 from forensics.tui.store import EventStore, Line, LinePlace, Rows, parse_criteria
-from forensics.tui.store.criteria import expression, hits
+from forensics.tui.store.criteria import hits
 from forensics.views.clean import one_line
 
 _TICK_S = 0.1
@@ -97,6 +97,11 @@ class EventTable(RowsView):
         self._wanted = LinePlace(selection.source, selection.line)
         self._seek()
 
+    @property
+    def all_found(self) -> bool:
+        """Whether everything that there is was held against the filter."""
+        return self._rows is not None and self._rows.complete
+
     def place(self) -> LinePlace | None:
         """The line of the record under the cursor."""
         rows = self._rows
@@ -134,6 +139,9 @@ class EventTable(RowsView):
             count += f", {share:.0%} read" if share is not None and share < 1 else " so far"
         return f"{count} {self.search.status()}".strip()
 
+    def _state(self) -> object:
+        return self.status()
+
     def draw_row(self, row: int, width: int) -> list[Spans]:
         """One record."""
         line = self._window.get(row)
@@ -159,7 +167,7 @@ class EventTable(RowsView):
         if not self.search.text:
             return [(text, tone)]
         spans, at = [], 0
-        for begin, end in hits(text, expression(self.search.text)):
+        for begin, end in hits(text, self.search.text):
             spans += [(text[at:begin], tone), (text[begin:end], self.style("hit"))]
             at = end
         return [*spans, (text[at:], tone)]
@@ -208,7 +216,7 @@ class EventTable(RowsView):
             return
         self._stale = False
         at_end = self._follows and self.cursor >= self.virtual_size.height - self.head_height - 1
-        self._laid = None
+        self._last = None
         self.rows_changed()
         if self._wanted is not None:
             self._seek()

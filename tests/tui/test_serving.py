@@ -29,6 +29,12 @@ def text_of(pane: ServingView) -> str:
     return "\n".join(line.plain for line in pane.document.lines)
 
 
+async def summed(pilot: Any) -> None:
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
 @pytest.fixture
 def served(tmp_path: Path, load: Callable[[Path], Loaded]) -> Loaded:
     """Ten minutes on two DP ranks: the first rises, the second is full and puts back requests."""
@@ -80,7 +86,7 @@ def test_the_view_draws_every_rank_with_numbers_and_marks(
 ) -> None:
     async def script(pilot: Any, pane: ServingView) -> None:
         pane.show(served, 0)
-        await pilot.pause()
+        await summed(pilot)
         text = text_of(pane)
         assert "2026-03-01 10:00:00 to 10:09:59" in text
         assert "1,200 decode lines" in text
@@ -100,12 +106,13 @@ def test_a_chosen_rank_is_shown_alone_and_a_chart_leads_to_its_peak(
     async def script(pilot: Any, pane: ServingView) -> None:
         pane.show(served, 0)
         pane.select(Selection(rank="DP0 TP0"))
-        await pilot.pause()
+        await summed(pilot)
         assert "DP1 TP4" not in text_of(pane)
         row = next(at for at, line in enumerate(pane.document.lines) if "running" in line.plain)
         pane.go(row)
         await pilot.press("enter")
         pane.select(Selection())
+        await summed(pilot)
         assert "DP1 TP4" in text_of(pane)
 
     (told,) = drive(ServingView, script).told
@@ -124,10 +131,11 @@ def test_nothing_served_says_why(
 
     async def script(pilot: Any, pane: ServingView) -> None:
         pane.show(failed, 0)
-        await pilot.pause()
+        await summed(pilot)
         words = " ".join(text_of(pane).split())
         assert "never became ready; it failed while capturing CUDA graphs" in words
         pane.show(idle, 0)
+        await summed(pilot)
         words = " ".join(text_of(pane).split())
         assert "It became ready, and no request was run" in words
 

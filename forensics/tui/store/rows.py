@@ -116,7 +116,7 @@ class Rows:
             return before
         if part.places is None:
             return before + min(place, part.count - 1)
-        at_most = int(part.places.search_sorted(place, side="right"))
+        at_most = bisect_right(part.places, place)
         return max(before + at_most - 1, 0)
 
     def holds(self, source: int, line: int) -> bool:
