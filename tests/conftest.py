@@ -13,6 +13,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sglang: needs a real SGLang server (see the README)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "sglang" in str(config.option.markexpr):
+        return
+    for item in items:
+        if item.get_closest_marker("sglang"):
+            item.add_marker(pytest.mark.skip(reason="asked for with -m sglang"))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT

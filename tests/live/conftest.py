@@ -1,4 +1,4 @@
-"""Live tests: the suite against a real SGLang server runs only when it is asked for."""
+"""A watch with a clock that stands until it is moved."""
 
 from __future__ import annotations
 
@@ -14,18 +14,6 @@ from forensics.live.session import Session
 from forensics.live.watch import Goal, Watch
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "sglang: needs a real SGLang server (see the README)")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "sglang" in str(config.option.markexpr):
-        return
-    for item in items:
-        if item.get_closest_marker("sglang"):
-            item.add_marker(pytest.mark.skip(reason="asked for with -m sglang"))
 
 
 class Clock:
