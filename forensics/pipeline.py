@@ -51,7 +51,9 @@ def _reproduce(report: RunReport, paths: Sequence[str], runs: int) -> list[str] 
     root, launch = report.root_cause, report.run.launch
     if root is None or report.run.outcome not in _FAILED or "-" in paths:
         return None
-    if not any(map(can_be_tried, root.remedies)) or not (launch.flags or launch.command):
+    if not any(can_be_tried(one, launch) for one in root.remedies) or not (
+        launch.flags or launch.command
+    ):
         return None
     words = ["forensics", "reproduce"]
     words += ["--run", str(report.run.number)] if runs > 1 else []

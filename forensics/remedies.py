@@ -6,6 +6,7 @@ otherwise they give None, and `kept` drops it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -155,9 +156,19 @@ def is_runnable(remedy: Remedy) -> bool:
 FREE_PORTS = ("<free port>", "<fixed free port>")
 """Placeholders for which a machine can be asked."""
 
+_VALUE_OF = re.compile(r"<the value of (--[\w-]+)>")
 
-def can_be_tried(remedy: Remedy) -> bool:
+
+def stands_for(remedy: Remedy) -> str | None:
+    """The flag of the launch whose value a remedy takes over, which is spelled wrong there."""
+    found = _VALUE_OF.fullmatch(remedy.to) if isinstance(remedy.to, str) else None
+    return found[1] if found and remedy.kind == "flag" else None
+
+
+def can_be_tried(remedy: Remedy, launch: Launch) -> bool:
     """Whether a launch with the remedy can be made without asking anybody for a value."""
+    if (flag := stands_for(remedy)) is not None:
+        return any(word.split("=", 1)[0] == flag for word in launch.command or ())
     return is_runnable(remedy) or (remedy.kind == "flag" and remedy.to in FREE_PORTS)
 
 

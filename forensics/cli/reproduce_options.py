@@ -28,8 +28,8 @@ LaunchFile = Annotated[
     typer.Option(
         "--launch",
         metavar="FILE",
-        help="A script or a file with the command, in place of what a log shows; it is read, and "
-        "never run by a shell.",
+        help="A script or a file with the command, in place of what the log shows, or without a "
+        "log; it is read, and never run by a shell.",
     ),
 ]
 RunNumber = Annotated[

@@ -91,13 +91,11 @@ def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
 
     if launch is not None and not asking.logs:
         return of_file(launch)
-    if launch is not None:
-        raise PlanError("name a log or --launch FILE, not both")
     if not asking.logs:
         raise PlanError("name a log, or --launch FILE")
     with ReadingProgress(asking.as_json) as progress:
         diagnosis = pipeline.analyze(asking.logs, asking.settings.for_rules(), progress)
-    return of_log(diagnosis, asking.logs, run)
+    return of_log(diagnosis, asking.logs, run, launch)
 
 
 def _shown(asking: Asking, plan: ReproductionPlan) -> int | None:

@@ -177,7 +177,7 @@ def _sentence(moved: Sequence[Moved]) -> str:
     parts = []
     for flag in moved:
         if flag.how == "gone":
-            parts.append(f"`{flag.what}` is no more")
+            parts.append(f"`{flag.what}` is not known here")
         elif flag.how == "default":
             parts.append(f"{flag.what} is {flag.now} here")
         else:

@@ -6,14 +6,16 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from forensics.launch import diff, with_changes
-from forensics.reproduce.choosing import Choice, PlanError, of_remedies, of_words
+from forensics.launch import diff
+from forensics.reproduce.advised import of_remedies
+from forensics.reproduce.choosing import Choice, PlanError
 from forensics.reproduce.consent import consents
 from forensics.reproduce.expectation import figures_of_control, figures_of_fix, judged
 from forensics.reproduce.model import Consent, Goal, ReproductionPlan, TrialPlan
 from forensics.reproduce.preflight import Preflight
 from forensics.reproduce.search_ask import SearchWish, asked, sentence_of, start_of
 from forensics.reproduce.subject import Subject
+from forensics.reproduce.wished import of_words
 
 LOAD = 32
 """Requests of a burst where the log does not show how many ran at once."""
@@ -77,7 +79,7 @@ def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
 def _choice(subject: Subject, wishes: Wishes, free_port: int | None) -> Choice | None:
     """What the fix changes; None where only a search is asked for."""
     if wishes.settings or wishes.unset:
-        return of_words(wishes.settings, wishes.unset, subject.release)
+        return of_words(wishes.settings, wishes.unset, subject.launch)
     root = subject.report.root_cause if subject.report else None
     if subject.failure is None and wishes.remedy is None:
         if wishes.search:
@@ -90,7 +92,7 @@ def _choice(subject: Subject, wishes: Wishes, free_port: int | None) -> Choice |
             return None
         raise PlanError("no rule knows the cause: --set names a change to try")
     try:
-        return of_remedies(root, subject.release, wishes.remedy, free_port)
+        return of_remedies(root, subject.launch, wishes.remedy, free_port)
     except PlanError:
         if wishes.search:
             return None
@@ -135,7 +137,7 @@ def _skips_control(subject: Subject, wishes: Wishes) -> bool:
 
 def _fix(subject: Subject, choice: Choice, control: TrialPlan) -> TrialPlan:
     """The control with the choice applied; raises PlanError where that changes nothing."""
-    command = with_changes(subject.launch, choice.flags, {}).argv()
+    command = choice.applied(subject.launch).argv()
     env, unset = dict(control.env), [*control.unset_env]
     for name, value in choice.env.items():
         env.pop(name, None)
@@ -165,9 +167,10 @@ def _diff(subject: Subject, choice: Choice | None) -> list[str]:
     if choice is None:
         return []
     before = dataclasses.replace(subject.launch, env=dict(subject.env))
-    after = with_changes(before, choice.flags, choice.env)
     gone = [n for n, value in choice.env.items() if value is None and n not in subject.env]
-    return [f"-{name}" for name in gone] + [f"{one.sign}{one.text}" for one in diff(before, after)]
+    return [f"-{name}" for name in gone] + [
+        f"{one.sign}{one.text}" for one in diff(before, choice.applied(before))
+    ]
 
 
 def _goal(subject: Subject, wishes: Wishes) -> Goal:

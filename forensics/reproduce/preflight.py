@@ -86,10 +86,18 @@ def _moved(subject: Subject, found: Found) -> tuple[list[Moved], Subject]:
     if version is None or not any(version_key(version)):
         return [], subject
     here = table(version)
-    changes = moved(subject.argv, subject.launch, here) if subject.logs else []
-    if not subject.logs or here.version == subject.release.version:
-        return changes, subject.in_words_of(here, subject.argv)
+    if not _is_to_be_rewritten(subject) or here.version == subject.release.version:
+        return [], subject.in_words_of(here, subject.argv)
+    changes = moved(subject.argv, subject.launch, here)
     return changes, subject.in_words_of(here, rewritten(subject.argv, subject.launch, here))
+
+
+def _is_to_be_rewritten(subject: Subject) -> bool:
+    """Whether a command is known to be in the words of some release, and is not meant to fail for
+    its words."""
+    launch, failure = subject.launch, subject.failure
+    known = launch.release or launch.versions.get("sglang") or launch.release_range
+    return bool(known) and (failure is None or failure.rule != "refused-arguments")
 
 
 def _baseline(there: There, found: Found) -> float | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forensics.reproduce.choosing import Choice, PlanError, field_of
+from forensics.reproduce.choosing import Choice, PlanError
 from forensics.reproduce.flag_values import typed, value_in
 from forensics.reproduce.model import Goal, SearchAsk
 from forensics.reproduce.subject import Subject
+from forensics.reproduce.wished import field_of
 
 FRACTION = "mem_fraction_static"
 

@@ -13,10 +13,11 @@ from forensics.launch import Launch, with_changes
 from forensics.launch.arguments import groups
 from forensics.redact import REDACTED
 from forensics.releases import Release, table
-from forensics.reproduce.choosing import PlanError, of_words
+from forensics.reproduce.choosing import PlanError
 from forensics.reproduce.figures import measured
 from forensics.reproduce.judge import failure_of
 from forensics.reproduce.model import Failure, Figures
+from forensics.reproduce.wished import of_words
 
 
 @dataclass
@@ -95,21 +96,30 @@ class Subject:
         return dataclasses.replace(self, launch=launch, release=release)
 
 
-def of_log(diagnosis: Diagnosis, paths: Sequence[str], number: int | None = None) -> Subject:
+def of_log(
+    diagnosis: Diagnosis,
+    paths: Sequence[str],
+    number: int | None = None,
+    launch: Path | None = None,
+) -> Subject:
     """A launch of a log: the numbered one, else the last that failed, else the last.
 
-    Raises PlanError where it is not there, or where the log does not show how it was started.
+    `launch` names a file with the command, where the user has that. Raises PlanError where the
+    launch is not there, or where nothing shows how it was started.
     """
     report = _chosen(diagnosis, number)
     run = report.run
-    if not run.launch.flags and run.launch.command is None:
+    if launch is None and not run.launch.flags and run.launch.command is None:
         raise PlanError(
             f"the log does not show how launch {run.number} was started: --launch FILE names a "
             "script or a file that holds its command"
         )
     total = min((one.total_gib for one in run.ledgers() if one.total_gib), default=None)
-    rebuilt = from_run(run, None if total is None else (total + _SMI_GIB) * 1024)
-    subject = _subject(rebuilt, trusted=False)
+    if launch is not None:
+        subject = of_file(launch, run.launch.release)
+    else:
+        rebuilt = from_run(run, None if total is None else (total + _SMI_GIB) * 1024)
+        subject = _subject(rebuilt, trusted=False)
     subject.logs, subject.run, subject.report = list(paths), run.number, report
     subject.failure = failure_of(report) if run.outcome in _BAD else None
     subject.figures, subject.total_gib = measured(run), total
@@ -137,7 +147,7 @@ def with_python(subject: Subject, python: str) -> None:
 
 def with_settings(subject: Subject, words: Sequence[str]) -> None:
     """Set flags and variables of the user for every trial; raises PlanError."""
-    choice = of_words(words, (), subject.release)
+    choice = of_words(words, (), subject.launch)
     subject.launch = with_changes(subject.launch, choice.flags, {})
     with_env(subject, {name: text for name, text in choice.env.items() if text is not None})
 

@@ -12,7 +12,6 @@ from forensics.views.reproduce.words import (
     VERDICT,
     changes_of,
     command_of,
-    expected,
     failure_words,
     of_plan,
     outcome_words,
@@ -96,14 +95,17 @@ def _proven(reproduction: Reproduction) -> list[str]:
 
 def _plan(plan: ReproductionPlan) -> list[str]:
     parts = ["## Plan", _items(plan.judged)]
-    parts += [_items([f"{trial.name} {expected(trial)}" for trial in plan.trials])]
     if plan.diff:
-        parts += ["From control to fix:", fence([one_line(line) for line in plan.diff], "diff")]
+        parts += ["From control to fix:", fence([_diff_line(line) for line in plan.diff], "diff")]
     for trial in plan.trials:
         if trial.role == "control":
             parts += ["The control:", _command(trial)]
     notes = [*plan.limits, *plan.notes]
     return [*parts, "## Notes", _items(notes)] if notes else parts
+
+
+def _diff_line(line: str) -> str:
+    return f"{line[:1]} {one_line(line[1:])}"
 
 
 def _here(plan: ReproductionPlan) -> list[str]:

@@ -22,7 +22,7 @@ def show_verdict(
     page = Page(console, min(console.width, MAX_WIDTH))
     word, style = VERDICT[reproduction.verdict]
     said = sentence(one_line(reproduction.because)).rstrip(".")
-    page.paragraph(Text(word, style=style).append(f". {said}.", style="not bold default"), 0)
+    page.paragraph(Text().append(word, style=style).append(f". {said}."), 0)
     if not quiet:
         _draw_trials(page, reproduction)
         _draw_figures(page, reproduction)
@@ -41,9 +41,8 @@ def _draw_trials(page: Page, reproduction: Reproduction) -> None:
     for result in reproduction.trials:
         took = duration((result.ended_at - result.started_at).total_seconds())
         phase = PHASE.get(result.phase, result.phase)
-        line = Text(outcome_words(result), style=_STYLE.get(result.outcome, "yellow"))
-        line.append(f" at {phase} after {took}. ", style="not red not green not yellow")
-        line.append(one_line(f"{sentence(result.because)}."), style="default")
+        line = Text().append(outcome_words(result), style=_STYLE.get(result.outcome, "yellow"))
+        line.append(f" at {phase} after {took}. {one_line(sentence(result.because))}.")
         page.item(result.name.ljust(column), line, label_style="bold")
         if not result.cleaned_up:
             page.paragraph("Not all of its processes could be ended.", 4, "bold red")

@@ -60,8 +60,10 @@ def change_words(change: Change) -> str:
     if change.kind == "env":
         return f"{change.name} unset" if change.to is None else f"{change.name}={value(change.to)}"
     flag = f"--{change.name.replace('_', '-')}"
-    old = "" if change.from_ is None else f"{value(change.from_)} -> "
-    return f"{flag} {old}{'default' if change.to is None else value(change.to)}"
+    old = None if change.from_ is None else value(change.from_)
+    if change.to is None:
+        return f"{flag} {f'{old} ' if old else ''}left out"
+    return f"{flag} {f'{old} -> ' if old else ''}{value(change.to)}"
 
 
 def changes_of(plan: ReproductionPlan) -> str:
