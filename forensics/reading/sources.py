@@ -103,6 +103,8 @@ def _add_named(search: _Search, path: str) -> None:
 def _status(path: str) -> os.stat_result:
     if not path:
         raise InputError("an empty path was given")
+    if "\0" in path:
+        raise InputError(f"{path!r}: a path with a null byte")
     try:
         return os.stat(path)
     except FileNotFoundError as error:
@@ -110,9 +112,8 @@ def _status(path: str) -> os.stat_result:
         raise InputError(f"{path}: {hint}") from error
     except PermissionError as error:
         raise InputError(f"{path}: no permission to read it") from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path!r}: {reason}") from error
+    except OSError as error:
+        raise InputError(f"{path!r}: {error.strerror}") from error
 
 
 def _add_glob(search: _Search, pattern: str) -> None:

@@ -32,7 +32,8 @@ _UVICORN = re.compile(
     r"|Exception in ASGI)"
 )
 # The time is of a format of its own: flashinfer's, the weight-cache daemon's, a logging config's.
-_REST_OF_TIME = re.compile(r"\d\d[-:]")
+# A number that begins a time; `srun` puts one space behind its own.
+_NO_LINE_NUMBER = re.compile(r"\d\d[-:]| (?! )")
 _OTHER_LOGGERS = re.compile(r"- |\[Daemon |[A-Z]+ \d+ \[")
 
 
@@ -150,7 +151,11 @@ WRAPPERS = (
     # separator: what a source uses is learned, and the text's own indentation stays.
     *(
         _wrapper(
-            "line numbers", rf" *\d+{separator}", " " + digits, certain=False, reject=_REST_OF_TIME
+            "line numbers",
+            rf" *\d+{separator}",
+            " " + digits,
+            certain=False,
+            reject=_NO_LINE_NUMBER,
         )
         for separator in (r"\t", "[:-]", " \\| ?", "(?:  |$)", GAP)
     ),

@@ -206,6 +206,8 @@ def _has_evidence(wrapper: Wrapper, text: str, end: int, depth: int = 0) -> bool
         match = inner.pattern.match(text, end)
         if match is None or match.end() == end:
             continue
+        if inner.reject is not None and inner.reject.match(text, match.end()):
+            continue
         if inner.certain or _has_evidence(inner, text, match.end(), depth + 1):
             return True
     return False
