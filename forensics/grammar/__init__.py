@@ -26,7 +26,7 @@ __all__ = ["Grammar", "GrammarError", "Kind", "Match", "load"]
 HEADS = "prefix"
 """The grammar file whose kinds are record heads."""
 
-NESTED = frozenset({"server_args", "torch_oom"})
+NESTED = frozenset({"launch_script", "server_args", "torch_oom"})
 """Grammar files with recursion or free order: Lark itself runs them, at run time."""
 
 TOPICS = "topics"
