@@ -126,12 +126,6 @@ def _runs(words: Sequence[str]) -> str | None:
 
 
 def _of_flags(arguments: Sequence[str], release: Release) -> Iterator[Consent]:
-    default = release.default("trust_remote_code")
-    if default is True:
-        yield Consent(
-            what="trust_remote_code, the default of this release",
-            because=_FIELDS["trust_remote_code"][1],
-        )
     for group in groups(list(arguments), release):
         flag = group.tokens[0].split("=", 1)[0]
         what = redact(" ".join(group.tokens))

@@ -3,61 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from forensics.diagnosis import Diagnosis, RunReport
-from forensics.incident import Run
 from forensics.launch import Launch, with_changes
-from forensics.launch.arguments import groups
 from forensics.redact import REDACTED
-from forensics.releases import Release, table
+from forensics.releases import Release
 from forensics.reproduce.choosing import PlanError
 from forensics.reproduce.figures import measured
 from forensics.reproduce.judge import failure_of
 from forensics.reproduce.model import Failure, Figures
+from forensics.reproduce.rebuild import LaunchError, Rebuilt, from_file, from_run
 from forensics.reproduce.wished import of_words
-
-
-@dataclass
-class Rebuilt:
-    """A launch with its argument list."""
-
-    launch: Launch
-    argv: list[str]
-    env: dict[str, str]
-    unset_env: list[str]
-    source: str
-    notes: list[str]
-
-
-def from_run(run: Run, gpu_total_mib: float | None = None) -> Rebuilt:
-    """The launch of a run."""
-    from forensics.launch import not_repeated
-
-    notes = []
-    if left := not_repeated(run.launch, gpu_total_mib):
-        notes.append(f"Not repeated, since SGLang may have picked them itself: {', '.join(left)}")
-    return Rebuilt(
-        run.launch,
-        run.launch.argv(gpu_total_mib),
-        dict(run.launch.env),
-        [],
-        "From the dump.",
-        notes,
-    )
-
-
-def from_file(path: Path, release: Release | None = None) -> Rebuilt:
-    """The launch of a file."""
-    from forensics.launch import parse_command
-
-    launch = parse_command(path.read_text(), release)
-    if launch is None:
-        raise PlanError(f"{path}: no launch of SGLang")
-    return Rebuilt(launch, launch.command or [], dict(launch.env), [], str(path), [])
-
 
 _BAD = ("failed", "hung", "degraded")
 _SMI_GIB = 0.65
@@ -109,17 +68,12 @@ def of_log(
     """
     report = _chosen(diagnosis, number)
     run = report.run
-    if launch is None and not run.launch.flags and run.launch.command is None:
-        raise PlanError(
-            f"the log does not show how launch {run.number} was started: --launch FILE names a "
-            "script or a file that holds its command"
-        )
     total = min((one.total_gib for one in run.ledgers() if one.total_gib), default=None)
     if launch is not None:
         subject = of_file(launch, run.launch.release)
     else:
-        rebuilt = from_run(run, None if total is None else (total + _SMI_GIB) * 1024)
-        subject = _subject(rebuilt, trusted=False)
+        smi_mib = None if total is None else (total + _SMI_GIB) * 1024
+        subject = _subject(_rebuilt(lambda: from_run(run, smi_mib)))
     subject.logs, subject.run, subject.report = list(paths), run.number, report
     subject.failure = failure_of(report) if run.outcome in _BAD else None
     subject.figures, subject.total_gib = measured(run), total
@@ -128,7 +82,14 @@ def of_log(
 
 def of_file(path: Path, version: str | None = None) -> Subject:
     """A launch from a script or a command that the user has; raises PlanError."""
-    return _subject(from_file(path, table(version) if version else None), trusted=True)
+    return _subject(_rebuilt(lambda: from_file(path, version)))
+
+
+def _rebuilt(make: Callable[[], Rebuilt]) -> Rebuilt:
+    try:
+        return make()
+    except LaunchError as error:
+        raise PlanError(str(error)) from None
 
 
 def with_python(subject: Subject, python: str) -> None:
@@ -158,42 +119,14 @@ def with_env(subject: Subject, env: Mapping[str, str]) -> None:
     subject.unset = [name for name in subject.unset if name not in env]
 
 
-def _subject(rebuilt: Rebuilt, *, trusted: bool) -> Subject:
-    """`trusted`: the user has typed it, so that its program may be asked for its version."""
-    notes = [rebuilt.source, *rebuilt.notes]
-    argv = list(rebuilt.argv)
-    if not trusted:
-        argv = _own_program(argv, notes)
-    argv = _without_secrets(argv, rebuilt.launch, notes)
+def _subject(rebuilt: Rebuilt) -> Subject:
+    """A launch as it was rebuilt; a value that the log hides is not set."""
     env = {name: value for name, value in rebuilt.env.items() if REDACTED not in value}
+    notes = [f"From {rebuilt.source}.", *rebuilt.notes]
     if hidden := sorted(set(rebuilt.env) - set(env)):
-        notes.append(f"Not set, since the log hides it: {', '.join(hidden)} (--env sets it)")
-    program = argv[: len(rebuilt.launch.program)]
-    launch = dataclasses.replace(rebuilt.launch, command=argv, program=program, env=dict(env))
+        notes.append(f"Not set, since the log hides it: {', '.join(hidden)} (--env sets it).")
+    launch = dataclasses.replace(rebuilt.launch, command=list(rebuilt.argv), env=dict(env))
     return Subject(launch, launch.table(), env, list(rebuilt.unset_env), notes=notes)
-
-
-def _own_program(argv: list[str], notes: list[str]) -> list[str]:
-    """A program named by a path of the log is not started: its name is looked up here."""
-    if "/" not in argv[0]:
-        return argv
-    name = PurePath(argv[0]).name
-    name = "python3" if name.startswith("python") else name
-    notes.append(f"The log has {argv[0]}: {name} is started here, --python names another")
-    return [name, *argv[1:]]
-
-
-def _without_secrets(argv: list[str], launch: Launch, notes: list[str]) -> list[str]:
-    """The command without the flags whose values are hidden."""
-    length = len(launch.program)
-    words = argv[:length]
-    for group in groups(argv[length:], launch.table()):
-        if any(REDACTED in token for token in group.tokens) and group.tokens[0].startswith("--"):
-            flag = group.tokens[0].split("=", 1)[0]
-            notes.append(f"Left out, since its value is hidden: {flag} (--set gives it)")
-        else:
-            words += group.tokens
-    return words
 
 
 def _chosen(diagnosis: Diagnosis, number: int | None) -> RunReport:
