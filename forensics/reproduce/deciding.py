@@ -211,7 +211,8 @@ class TrialWatch:
         root = report.root_cause if report is not None else None
         wordless = root is None or root.rule == GONE
         if report is not None and root is not None and (self._watch.is_log or not wordless):
-            return self._failed(report, how)
+            # SGLang ends a failed launch by killing its own processes: that is no news
+            return self._failed(report, how if wordless else "the launch failed")
         last = next(iter(last_lines(report, 1)), "") if report is not None else ""
         said = f"{how} before it came to its goal" + (f"; its last line: {last}" if last else "")
         if not self._watch.is_log:

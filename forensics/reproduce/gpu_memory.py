@@ -38,6 +38,7 @@ def is_returned(
     before: list[float] | None,
     now: Callable[[], list[float] | None] = free_gib,
     patience_s: float = PATIENCE_S,
+    hurry: Callable[[], bool] = lambda: False,
 ) -> bool | None:
     """Wait until as much is free as before; None where that cannot be told."""
     if before is None:
@@ -49,6 +50,6 @@ def is_returned(
             return None
         if all(here >= there - TOLERANCE_GIB for here, there in zip(after, before, strict=True)):
             return True
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline or hurry():
             return False
         time.sleep(0.5)

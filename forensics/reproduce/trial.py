@@ -89,7 +89,7 @@ class _Running:
         before = gpu_memory.free_gib()
         with (self._folder / "events.ndjson").open("w", encoding="utf-8") as events:
             decision, report = self._launch(around, events)
-        returned = gpu_memory.is_returned(before)
+        returned = gpu_memory.is_returned(before, hurry=lambda: self._terms.stop.hurried)
         return TrialResult(
             name=self._trial.name,
             role=self._trial.role,

@@ -1,6 +1,6 @@
 """Stands in for a server: says what a genuine one said, and behaves as its flags tell.
 
-    stand_in.py LOG [--until WORD] [--then WAY] [--port N] [flags of SGLang, which are ignored]
+    stand_in.py LOG [--until WORD] [--pause WORD] [--then WAY] [--port N] [flags of SGLang]
 
 LOG is replayed up to the first line that holds WORD (to its end without one); `--tight LOG`
 names another one for when `--mem-fraction-static` is above 0.95. Then it serves, hangs or ends.
@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--tight", type=Path)
     parser.add_argument("--until")
+    parser.add_argument("--pause")
     parser.add_argument("--then", default="serve")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--api-key")
@@ -79,7 +80,15 @@ def main() -> None:
     if asked.tight and asked.mem_fraction_static > 0.95:
         say(asked.tight.read_text(), None)
         sys.exit(1)
-    say(asked.log.read_text(), asked.until)
+    text = asked.log.read_text()
+    if "last-words" in asked.then:
+        rest = text[text.index(asked.until) :].split("\n", 1)[1]
+        signal.signal(signal.SIGTERM, lambda *_: (say(rest, None), os._exit(0)))
+    if asked.pause:
+        said, _, text = text.partition(asked.pause)
+        say(said + asked.pause + "\n", None)
+        time.sleep(6)
+    say(text, asked.until)
     behave(asked)
 
 

@@ -11,14 +11,15 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from forensics.reproduce.model import Reproduction
-from tests.reproduce.conftest import free_port
+from tests.reproduce.conftest import free_port, is_alive
 
 pytestmark = pytest.mark.sglang
 
@@ -99,6 +100,37 @@ def reproduce(folder: Path, *argv: object, env: dict[str, str] | None = None) ->
         assert (folder / trial.log).stat().st_size > 0
     assert done.returncode == found.exit_code
     return found
+
+
+def reproduce_again(folder: Path) -> Reproduction:
+    done = forensics("reproduce", "--resume", folder, "--yes", "--format", "json")
+    assert done.stdout, done.stderr
+    return Reproduction.model_validate_json(done.stdout)
+
+
+def wait_for(seen: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 240
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes that a process started, the guardian among them."""
+    found, waiting = [], [pid]
+    while waiting:
+        tasks = Path(f"/proc/{waiting.pop()}/task").glob("*/children")
+        children = [int(word) for task in tasks for word in task.read_text().split()]
+        found += children
+        waiting += children
+    return found
+
+
+def cmdline(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
 
 
 @contextmanager
@@ -189,6 +221,26 @@ def test_confirmed_a_larger_fraction(larger_model: Path, tmp_path: Path) -> None
     assert found.trials[0].failure is not None
     assert found.trials[0].failure.class_ == "mem_fraction_too_low"
     assert found.plan.trials[1].changes[0].name == "mem_fraction_static"
+
+
+def test_killed_in_mid_trial_it_leaves_no_server(small_pool: Path, tmp_path: Path) -> None:
+    """SGLang's workers overwrite their environment with their titles: descent must tell."""
+    folder = tmp_path / "run"
+    sets = [word for name, text in ENV.items() for word in ("--env", f"{name}={text}")]
+    options = ("--python", PYTHON, *sets, "--yes", "--folder", folder, "--skip-control")
+    argv = ("reproduce", small_pool, "--goal", "load", "--load", "64", *options)
+    tool = subprocess.Popen([sys.executable, "-m", "forensics", *map(str, argv)], cwd=ROOT)
+    log = folder / "fix" / "log"
+    wait_for(lambda: log.exists() and b"Load weight end" in log.read_bytes())
+    names = [cmdline(pid) for pid in descendants(tool.pid)]
+    assert any("scheduler" in name for name in names), names
+    left = descendants(tool.pid)
+    tool.kill()
+    tool.wait()
+    wait_for(lambda: not [pid for pid in left if is_alive(pid)])
+    found = reproduce_again(folder)
+    assert (found.verdict, found.trials[0].outcome) == ("fix-holds", "passed")
+    assert (folder / "fix.aside-1" / "log").exists()
 
 
 def test_a_fix_holds_without_a_control(small_pool: Path, tmp_path: Path) -> None:

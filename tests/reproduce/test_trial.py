@@ -153,6 +153,40 @@ def test_stopping_is_no_failure_though_the_end_is_loud(attempt: Try, tmp_path: P
     assert result.cleaned_up
 
 
+@pytest.mark.parametrize("timeout_s", [60.0, 2.0])
+def test_last_words_of_an_end_that_was_asked_for_are_no_failure(
+    attempt: Try, timeout_s: float
+) -> None:
+    until = READY if timeout_s > 10 else "Load weight end"
+    result = attempt(stand_in(FIXED, "--then", "last-words", until=until), timeout_s=timeout_s)
+    assert (result.outcome, result.failure) == (
+        "passed" if timeout_s > 10 else "timed-out",
+        None,
+    )
+    assert result.status == 0
+
+
+def test_a_precursor_decides_nothing(attempt: Try, fixtures: Path, tmp_path: Path) -> None:
+    command = stand_in(
+        fixtures / "sglang-glm5.log", "--then", "hang", until="Capture cuda graph begin"
+    )
+    result = attempt(command, timeout_s=4.0)
+    assert (result.outcome, result.failure) == ("timed-out", None)
+    assert '"graph-capture-headroom"' in (tmp_path / "control" / "events.ndjson").read_text()
+
+
+def test_a_traceback_that_the_launch_survives_decides_nothing(attempt: Try, tmp_path: Path) -> None:
+    at = "Load weight begin"
+    before, _, after = FIXED.read_text().partition(at)
+    survived = 'Traceback (most recent call last):\n  File "/opt/site/a.py", line 1, in <module>\n'
+    survived += "    import odd\nImportError: no odd"
+    log = tmp_path / "survived.log"
+    line = before.rindex("\n") + 1
+    log.write_text(f"{before[:line]}{survived}\n{before[line:]}{at}{after}")
+    result = attempt(stand_in(log, "--pause", "ImportError: no odd"))
+    assert (result.outcome, result.failure) == ("passed", None), result.because
+
+
 def test_asked_twice_it_waits_for_nobody(attempt: Try) -> None:
     stop = Stop()
     for wait_s in (1.5, 2.0):
