@@ -85,7 +85,7 @@ class DocumentPane(RowsView):
         self._stale = self._hidden()
         if self._stale:
             return
-        self.document = Document(max(self.size.width - 2, _LEAST_WIDTH))
+        self.document = Document(max(self.columns - 2, _LEAST_WIDTH))
         self.write(self.document)
         self._last = None
         self.rows_changed()

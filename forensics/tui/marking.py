@@ -29,7 +29,9 @@ class Marks:
 
     def get(self, source: int, line: int, severity: str | None = None) -> str | None:
         """The mark of a line, or what the line itself says of its severity."""
-        return self.of_line.get((source, line), severity)
+        mark = self.of_line.get((source, line))
+        known = [one for one in (mark, severity) if one is not None]
+        return max(known, key=_RANK.index, default=None)
 
 
 NONE = Marks({})

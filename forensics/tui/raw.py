@@ -32,7 +32,7 @@ class RawPane(RowsView):
 
     def __init__(self, store: EventStore, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.wraps = False
+        self.wraps = True
         """Long lines are continued below instead of being cut."""
         self.source = 0
         """The source that is shown."""
@@ -103,6 +103,11 @@ class RawPane(RowsView):
         notes = [note for note in (how, self.search.status()) if note]
         return [(where, Style()), (f"  {'  '.join(notes)}", Style())]
 
+    @property
+    def rows_differ(self) -> bool:
+        """Wrapped lines take as many lines as they need."""
+        return self.wraps
+
     def _state(self) -> object:
         return self.search.status()
 
@@ -116,7 +121,7 @@ class RawPane(RowsView):
             if not read:
                 return 1
             line = read[0]
-        return len(wrapped(self._spans(line), self._text_width(self.size.width)))
+        return len(wrapped(self._spans(line), self._text_width(self.columns)))
 
     def draw_row(self, row: int, width: int) -> list[Spans]:
         """A line of the log; several lines where it is wrapped."""
@@ -150,6 +155,7 @@ class RawPane(RowsView):
         self.wraps = not self.wraps
         self._left = 0
         self.refresh_rows()
+        self.rows_changed()
         self.go(self.cursor)
 
     def action_sideways(self, by: int) -> None:

@@ -104,6 +104,16 @@ class RowsView(ScrollView, can_focus=True):
         return 1
 
     @property
+    def rows_differ(self) -> bool:
+        """Whether rows may be higher than one line."""
+        return False
+
+    @property
+    def columns(self) -> int:
+        """Cells beside the scroll bar."""
+        return self.scrollable_content_region.width
+
+    @property
     def room(self) -> int:
         """Lines for rows."""
         return max(self.size.height - self.head_height, 1)
@@ -120,13 +130,22 @@ class RowsView(ScrollView, can_focus=True):
     def rows_changed(self) -> None:
         """There are more rows, fewer, or others: draw anew."""
         self.cursor = max(min(self.cursor, self.total() - 1), 0)
-        self.virtual_size = Size(self.size.width, self.total() + self.head_height)
+        self._measure()
         self.refresh()
+
+    def _measure(self) -> None:
+        """Tell the scroll bar how many rows there are."""
+        # A row that is higher than one line may be the only one that fits: it can be on top too.
+        below = self.room - 1 if self.rows_differ else 0
+        size = Size(self.columns, self.total() + self.head_height + below)
+        if size != self.virtual_size:
+            self.virtual_size = size
 
     def go(self, row: int, *, center: bool = False) -> None:
         """Put the cursor on a row and bring it into view; tells nobody."""
         self.cursor = max(min(row, self.total() - 1), 0)
         self.hidden = 0
+        self._measure()
         self._into_view(center)
         self.refresh()
 
@@ -209,7 +228,7 @@ class RowsView(ScrollView, can_focus=True):
         return None
 
     def _draw(self, key: object) -> _Drawn:
-        first, room, width, base = self._top(), self.room, self.size.width, self.rich_style
+        first, room, width, base = self._top(), self.room, self.columns, self.rich_style
         self.prepare(first, room)
         head = strip_of(self.draw_head(width) or (), self.style("head"))
         found: dict[int, tuple[int, Strip]] = {}

@@ -52,6 +52,7 @@ class EventTable(RowsView):
         self._marks = NONE
         self._window: dict[int, Line] = {}
         self._stale = True
+        self._drawn_rows = 0
         self._teller: Timer | None = None
 
     def on_mount(self) -> None:
@@ -215,8 +216,9 @@ class EventTable(RowsView):
         if not self._stale or self._rows is None:
             return
         self._stale = False
-        at_end = self._follows and self.cursor >= self.virtual_size.height - self.head_height - 1
+        at_end = self._follows and self.cursor >= self._drawn_rows - 1
         self._last = None
+        self._drawn_rows = self.total()
         self.rows_changed()
         if self._wanted is not None:
             self._seek()
