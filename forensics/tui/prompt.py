@@ -52,16 +52,15 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """A label and an input."""
         yield Static("", markup=False)
-        yield Input(compact=True, select_on_focus=False)
+        yield Input(compact=True)
 
     def ask(self, purpose: Purpose, text: str | None = None) -> None:
-        """Open it, with what was typed last."""
+        """Open it with what was typed last, which typing replaces."""
         self._purpose = purpose
         self.query_one(Static).update(f"{_LABELS[purpose]}: ")
         field = self.query_one(Input)
         field.placeholder = _HINTS[purpose]
         field.value = self._typed[purpose] if text is None else text
-        field.cursor_position = len(field.value)
         self.display = True
         field.focus()
 

@@ -9,11 +9,10 @@ from typing import Literal
 
 from forensics.diagnosis import RunReport
 from forensics.findings import Finding
+from forensics.tui.store.classes import severity_of
 from forensics.views.picture.places import Places
 
 Kind = Literal["finding", "warning", "traceback"]
-
-_WARNINGS = frozenset({"WARNING", "ERROR", "CRITICAL", "FATAL"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,7 +65,7 @@ class RunStops:
 
     def _events(self, report: RunReport, *, warnings: bool) -> Iterator[Stop]:
         for event in report.run.events:
-            wanted = event.level in _WARNINGS if warnings else event.traceback is not None
-            if wanted:
+            wanted = severity_of(event) if warnings else event.traceback
+            if wanted is not None:
                 at = self.places.of(event)
                 yield Stop(at, event.source, event.line, "", event.rank or "")

@@ -1,0 +1,71 @@
+"""A timeline that is running, for tests: press keys, look at the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from textual.pilot import Pilot
+
+from forensics.tui.app import TimelineApp
+from forensics.tui.desk import Desk
+from forensics.tui.screen import TimelineScreen
+
+PATIENCE_S = 30.0
+
+
+class Player:
+    """One running timeline: press keys, look at the screen."""
+
+    def __init__(self, pilot: Pilot[int]) -> None:
+        self.pilot = pilot
+        self.app = cast(TimelineApp, pilot.app)
+
+    @property
+    def screen(self) -> TimelineScreen:
+        """The timeline, whatever lies on top of it."""
+        found = [one for one in self.app.screen_stack if isinstance(one, TimelineScreen)]
+        return found[-1]
+
+    @property
+    def desk(self) -> Desk:
+        """Where one looks."""
+        assert self.screen.desk is not None
+        return self.screen.desk
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after the other, each once the last one's work is done."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+
+    async def until(self, true: Callable[[], object], what: str = "") -> None:
+        """Wait until something holds."""
+        for _ in range(int(PATIENCE_S / 0.02)):
+            if true():
+                return
+            await self.pilot.pause(0.02)
+        raise AssertionError(f"still not: {what or true}")
+
+    async def ready(self) -> None:
+        """Wait until everything is read and drawn."""
+        await self.until(lambda: len(self.app.screen_stack) > 1, "the timeline is there")
+        await self.until(lambda: self.screen.desk is not None, "the log is diagnosed")
+        await self.until(lambda: self.screen.engine.store.complete, "the log is indexed")
+        table = self.screen.pages.table
+        await self.until(lambda: table._rows and table._rows.complete, "the events are found")
+        await self.pilot.pause(0.25)
+
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        compositor = self.app.screen._compositor
+        strips = compositor.render_strips(self.app.size)
+        return ["".join(part.text for part in strip).rstrip() for strip in strips]
+
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.lines())
+
+
+Script = Callable[[Player], Awaitable[None]]
+Play = Callable[..., TimelineApp]
