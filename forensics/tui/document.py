@@ -6,12 +6,14 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from forensics.tui.model import FindingChosen, LineChosen
@@ -67,6 +69,8 @@ class Document:
 class DocumentPane(RowsView):
     """Shows a document, written anew for every width; Enter goes where a line leads."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Open", show=False)]
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.document = Document(_LEAST_WIDTH)
@@ -120,6 +124,10 @@ class DocumentPane(RowsView):
         """Go where the line under the cursor leads."""
         if target := self.target():
             self.follow(target)
+
+    def opened(self) -> None:
+        """See `RowsView`."""
+        self.action_open()
 
     def follow(self, target: Target) -> None:
         """Tell the app to go to a target."""

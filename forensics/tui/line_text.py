@@ -15,7 +15,7 @@ from forensics.reading.glued import split_glued
 from forensics.views.clean import clean
 
 LONGEST = 64 << 10
-"""Characters of a line that are shown at most."""
+"""Characters of a line that are looked at at most."""
 
 _HEADS = 4
 _MOST_PARTS = 50
@@ -32,7 +32,7 @@ class ShownLine:
     """Begin and end of each value that the grammar reads from it."""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=256)
 def shown_line(raw: str, prefix: str | None, kind: str, longest: int = LONGEST) -> ShownLine:
     """A line with its wrapper's expression and its kind (empty: no record begins on it)."""
     text = clean(raw[:longest]).replace("\n", " ").rstrip("\r ")

@@ -19,6 +19,10 @@ from forensics.views.words import Places
 
 _TICK_S = 0.1
 _SIDEWAYS = 20
+_LONGEST = 16 << 10
+"""Characters of a line that are shown at most."""
+_MARGIN = 1 << 10
+"""Characters behind what is seen that are looked at too, so that no secret is cut in two."""
 
 
 class RawPane(RowsView):
@@ -161,12 +165,13 @@ class RawPane(RowsView):
     def action_sideways(self, by: int) -> None:
         """Move the text to the side, where it is not wrapped."""
         if not self.wraps:
-            self._left = max(self._left + by * _SIDEWAYS, 0)
+            self._left = min(max(self._left + by * _SIDEWAYS, 0), _LONGEST)
             self.refresh_rows()
 
     def _spans(self, line: Line) -> list[Span]:
         """The line in parts: what stands in front of the message, its text, its values."""
-        shown = shown_line(line.text, self._store.prefix(line.source), line.kind)
+        longest = self._longest()
+        shown = shown_line(line.text, self._store.prefix(line.source), line.kind, longest)
         mark = self._marks.get(line.source, line.number)
         plain = self.style("critical" if mark == "cause" else "plain")
         styles = [(0, shown.message, self.style("dim"))]
@@ -178,8 +183,16 @@ class RawPane(RowsView):
         for begin, end, style in styles:
             spans += [(shown.text[at:begin], plain), (shown.text[begin:end], style)]
             at = max(at, end)
-        rest = shown.text[at:] + (" [line cut here]" if line.cut else "")
+        cut = line.cut or len(line.text) > longest
+        rest = shown.text[at:] + (" [the log has more of this line]" if cut else "")
         return [*spans, (rest, plain)]
+
+    def _longest(self) -> int:
+        """Characters of a line that are looked at: cut lines cost what is seen of them."""
+        if self.wraps:
+            return _LONGEST
+        seen = self._left + self.columns + _MARGIN
+        return min(-(-seen // _MARGIN) * _MARGIN, _LONGEST)
 
     def _text_width(self, width: int) -> int:
         return max(width - self._gutter_width(), 10)

@@ -65,7 +65,6 @@ class RowsView(ScrollView, can_focus=True):
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False),
         Binding("g,home", "ends(-1)", "First", show=False),
         Binding("G,end", "ends(1)", "Last", show=False),
-        Binding("enter", "open", "Open", show=False),
     ]
 
     _last: _Drawn | None = None
@@ -95,8 +94,8 @@ class RowsView(ScrollView, can_focus=True):
     def moved(self) -> None:
         """The user moved the cursor."""
 
-    def action_open(self) -> None:
-        """The user opened the row under the cursor."""
+    def opened(self) -> None:
+        """The user opened the row under the cursor with the mouse."""
 
     @property
     def head_height(self) -> int:
@@ -198,7 +197,7 @@ class RowsView(ScrollView, can_focus=True):
         self.go(row)
         self.moved()
         if again:
-            self.action_open()
+            self.opened()
 
     def row_at(self, y: int) -> int | None:
         """The row that is drawn at a line of the widget."""

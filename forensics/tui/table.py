@@ -25,7 +25,8 @@ _TELL_AFTER_S = 0.06
 _SHOWN = 2_000
 """Characters of a record that are looked at: no row is wider."""
 
-_RANK_WIDTH, _KIND_WIDTH = 8, 18
+_KIND_WIDTH = 18
+_LEAST_RANK, _MOST_RANK = 4, 12
 _NARROW = 100
 
 
@@ -33,6 +34,7 @@ class EventTable(RowsView):
     """Time, rank, sign, kind and text of each record; millions of rows cost what is visible."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open", show=False),
         Binding("b", "mark", "Mark", show=False),
         Binding("u", "marked(1)", "Next mark", show=False),
         Binding("U", "marked(-1)", "Mark before", show=False),
@@ -53,6 +55,8 @@ class EventTable(RowsView):
         self._window: dict[int, Line] = {}
         self._stale = True
         self._drawn_rows = 0
+        self._several = len(store.sources) > 1
+        self._widest, self._seen_classes = _LEAST_RANK, 0
         self._teller: Timer | None = None
 
     def on_mount(self) -> None:
@@ -105,8 +109,8 @@ class EventTable(RowsView):
 
     def place(self) -> LinePlace | None:
         """The line of the record under the cursor."""
-        rows = self._rows
-        return rows.place(self.cursor) if rows and self.cursor < len(rows) else None
+        at = self._rows.slice(self.cursor, 1) if self._rows else []
+        return at[0] if at else None
 
     def line_text(self) -> str:
         """The clean text of the record's first line, to be copied."""
@@ -127,7 +131,8 @@ class EventTable(RowsView):
     def draw_head(self, width: int) -> Spans:
         """Names of the columns, and how far the work is."""
         kind = self._kind_width(width)
-        names = f"  {'Time':8} {'Rank':{_RANK_WIDTH}}   {'Kind':{kind}} "
+        where = "  " if self._several else ""
+        names = f"  {where}{'Time':8} {'Rank':{self._rank_width()}}   {'Kind':{kind}} "
         status = self.status()
         room = max(width - len(names) - len(status) - 1, 0)
         return [(names, Style()), (f"{'Text':{room}.{room}} ", Style()), (status, Style())]
@@ -154,9 +159,10 @@ class EventTable(RowsView):
         chosen = ">" if row == self.cursor else " "
         own = "b" if (line.source, line.number) in self._user_marks else " "
         time = f"{line.time:%H:%M:%S}" if line.time else ""
-        rank = _fit(one_line(line.rank or ""), _RANK_WIDTH)
+        where = f"{line.source + 1:<2}" if self._several else ""
+        rank = _fit(one_line(line.rank or ""), self._rank_width())
         left: list[Span] = [
-            (f"{chosen}{own}{time:8} ", dim),
+            (f"{chosen}{own}{where}{time:8} ", dim),
             (f"{rank} ", self.style("rank")),
             (f"{SIGNS.get(mark or '', ' ')} {_fit(line.kind, kind)} ", tone),
         ]
@@ -185,6 +191,10 @@ class EventTable(RowsView):
         """Show the record in the log."""
         if place := self.place():
             self.post_message(LineChosen(*place, self.cursor, opened=True))
+
+    def opened(self) -> None:
+        """See `RowsView`."""
+        self.action_open()
 
     def found(self, direction: int) -> None:
         """To the next hit of the search, or the one before."""
@@ -238,6 +248,15 @@ class EventTable(RowsView):
     def _tell(self) -> None:
         if place := self.place():
             self.post_message(LineChosen(*place, self.cursor))
+
+    def _rank_width(self) -> int:
+        """As wide as the widest rank so far."""
+        classes = self._store.classes()
+        if len(classes) > self._seen_classes:
+            widest = max(len(found.rank or "") for found in classes[self._seen_classes :])
+            self._widest = min(max(self._widest, widest), _MOST_RANK)
+            self._seen_classes = len(classes)
+        return self._widest
 
     @staticmethod
     def _kind_width(width: int) -> int:

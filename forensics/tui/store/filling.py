@@ -36,17 +36,19 @@ def fill(source: Source, index: SourceIndex, stop: threading.Event) -> None:
     """Read a source to its end; what cannot be read becomes the notice of the index."""
     notices: list[str] = []
     try:
-        if isinstance(index.backing, FileBytes):
-            for block, raw in _file_blocks(index.backing):
+        if is_plain(source):
+            index.backing = file = FileBytes(source.path)
+            for block, raw in _file_blocks(file):
                 if stop.is_set():
                     return
                 index.add(block.data, block.offset, raw)
                 index.stored = block.offset + len(raw)
-        elif isinstance(index.backing, Spool):
+        else:
+            index.backing = spool = Spool()
             for block in read_blocks(source, block_bytes=_BLOCK_BYTES, notices=notices):
                 if stop.is_set():
                     return
-                _put_away(block.data, index, index.backing)
+                _put_away(block.data, index, spool)
                 index.stored = block.stored or 0
     except (InputError, OSError) as error:
         notices.append(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import polars as pl
 from forensics.tui.store.block import LineBlock
 from forensics.tui.store.criteria import Criteria, Sieve
 from forensics.tui.store.index import MOST_READ_BYTES, SourceIndex
+
+_PUBLISH_EVERY_S = 0.05
 
 
 class LinePlace(NamedTuple):
@@ -69,10 +72,12 @@ class Rows:
         self._sieve = sieve
         self._wake = wake
         self._told = told
-        self._cancelled = False
+        self.cancelled = False
+        """Nobody looks at it any more."""
         self._parts: dict[LinePlace, _Part] = {}
         self._reached: dict[int, int] = {}
         self._table = _Table()
+        self._published = 0.0
         self._thread = threading.Thread(target=self._work, name="filter", daemon=True)
         self._thread.start()
 
@@ -121,20 +126,23 @@ class Rows:
 
     def holds(self, source: int, line: int) -> bool:
         """Whether a line passes, as far as it was looked at."""
-        return bool(len(self)) and self.place(self.row_of(source, line)) == (source, line)
+        return self._at(self.row_of(source, line)) == (source, line)
 
     def after(self, source: int, line: int) -> LinePlace | None:
         """The first row behind a line; None where there is none by now."""
         row = self.row_of(source, line)
-        return self._at(row if len(self) and self.place(row) > (source, line) else row + 1)
+        here = self._at(row)
+        return here if here and here > (source, line) else self._at(row + 1)
 
     def before(self, source: int, line: int) -> LinePlace | None:
         """The last row in front of a line; None where there is none by now."""
         row = self.row_of(source, line)
-        return self._at(row if len(self) and self.place(row) < (source, line) else row - 1)
+        here = self._at(row)
+        return here if here and here < (source, line) else self._at(row - 1)
 
     def _at(self, row: int) -> LinePlace | None:
-        return self.place(row) if 0 <= row < len(self) else None
+        found = self.slice(row, 1) if row >= 0 else []
+        return found[0] if found else None
 
     def reached(self, source: int, line: int) -> bool:
         """Whether everything up to a line was looked at."""
@@ -145,7 +153,7 @@ class Rows:
 
     def cancel(self) -> None:
         """Stop the work; what was found stays."""
-        self._cancelled = True
+        self.cancelled = True
         with self._wake:
             self._wake.notify_all()
 
@@ -155,10 +163,9 @@ class Rows:
         return self.complete
 
     def _work(self) -> None:
-        while not self._cancelled:
+        while not self.cancelled:
             ended = all(source.complete for source in self._sources)
             if self._pass():
-                self._told()
                 continue
             if ended:
                 self.complete = True
@@ -172,7 +179,7 @@ class Rows:
         found = False
         for source in self._sources:
             for block in list(source.blocks):
-                if self._cancelled:
+                if self.cancelled:
                     return False
                 key = LinePlace(block.source, block.first_line)
                 known = self._parts.get(key)
@@ -183,11 +190,20 @@ class Rows:
                     continue
                 self._parts[key] = part
                 self._reached[part.source] = max(self._reached.get(part.source, 0), part.last_line)
-                parts = [self._parts[at] for at in sorted(self._parts) if self._parts[at].count]
-                self._table = _Table.of(parts)
                 found = True
-                self._told()
+                self._publish(least_s=_PUBLISH_EVERY_S)
+        if found:
+            self._publish()
         return found
+
+    def _publish(self, least_s: float = 0.0) -> None:
+        """Make what was found by now the rows; not more often than is worth it."""
+        now = time.monotonic()
+        if now - self._published >= least_s:
+            self._published = now
+            parts = [self._parts[at] for at in sorted(self._parts) if self._parts[at].count]
+            self._table = _Table.of(parts)
+            self._told()
 
     def _part(self, source: SourceIndex, block: LineBlock) -> _Part | None:
         places = self._sieve.by_class(block)

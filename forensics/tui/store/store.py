@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from forensics.reading import SAMPLE_LINES, Source
-from forensics.tui.store.backing import FileBytes, Spool
+from forensics.tui.store.backing import Spool
 from forensics.tui.store.classes import PART, ClassTable, LineClass
 from forensics.tui.store.criteria import Criteria, Sieve
-from forensics.tui.store.filling import Feed, fill, is_plain
+from forensics.tui.store.filling import Feed, fill
 from forensics.tui.store.index import SourceIndex
 from forensics.tui.store.rows import LinePlace, Rows
 
@@ -83,9 +84,7 @@ class EventStore:
                 self._feeds.append(Feed(index, spool))
                 work: Callable[[], None] = self._feeds[-1].work
             else:
-                plain = is_plain(source)
-                index.backing = FileBytes(source.path) if plain else Spool()
-                work = _reading(source, index, self._stop)
+                work = partial(fill, source, index, self._stop)
             thread = threading.Thread(target=work, name=f"index {source.path}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -168,7 +167,7 @@ class EventStore:
 
         Cancel them when they are no longer shown.
         """
-        self._rows = [rows for rows in self._rows if not rows.complete]
+        self._rows = [r for r in self._rows if not (r.complete or r.cancelled)]
         found = Rows(criteria, self._indexes, Sieve(criteria, self.table), self._wake, told)
         self._rows.append(found)
         return found
@@ -205,7 +204,3 @@ class EventStore:
         with self._wake:
             self._wake.notify_all()
         self._changed()
-
-
-def _reading(source: Source, index: SourceIndex, stop: threading.Event) -> Callable[[], None]:
-    return lambda: fill(source, index, stop)
