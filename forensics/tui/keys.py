@@ -110,7 +110,12 @@ _FOOT = ("enter", "c", "e", "1", "slash", "question_mark", "q", "f", "v", "y", "
 
 PANE_KEYS: tuple[tuple[str, str], ...] = (
     ("j k Up Down", "one line down, up"),
-    ("PgDn PgUp", "one page down, up"),
+    ("PgDn PgUp", "one page down, up; Ctrl+D and Ctrl+U half of it"),
+    ("b u U", "events: set a mark; to the next mark, to the one before"),
+    ("z", "log: wrap long lines, or cut them"),
+    ("Left Right", "log: move cut lines sideways; memory: move the fraction by 0.01"),
+    ("Shift+Left", "memory: move it by 0.001; Shift+Right up; x back to the launch's own"),
+    ("*", "log: evidence of the finding that is shown"),
 )
 """Keys that all panes share for moving in them; each pane binds them itself."""
 
