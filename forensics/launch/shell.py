@@ -24,7 +24,7 @@ _ANSI_ESCAPE = re.compile(
     r"|([0-7]{1,3}))"
 )
 _ANSI_NAMES = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
-_LAST_CONTINUED = re.compile(r"(?<!\\)\\\s*\Z")
+_LAST_CONTINUED = re.compile(r"(?<!\\)\\\n*\Z")
 """The last line that was copied of a command often ends as if another followed."""
 _IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\\n])")
 
