@@ -203,6 +203,8 @@ class ReproductionPlan(Model):
     consents: list[Consent] = Field(default_factory=list)
     transport: list[str] = Field(default_factory=list)
     """Prefix of every command as `--on` has it; empty: here."""
+    on: str | None = None
+    """What `--on` named; None: here."""
     search: SearchAsk | None = None
     """Set: after control and fix the best value of a flag is searched; its trials are added to
     `trials` one by one, each before it runs."""

@@ -149,7 +149,7 @@ class _Course:
         ruling = verdict(self._plan, self._results)
         if self._obstacle and not ruling.settled:
             return Ruling("inconclusive", f"Stopped early: {self._obstacle}")
-        if self._terms.stop.requested and not ruling.settled:
+        if self._terms.stop.requested and ruling.word == "inconclusive":
             said = f"Stopped by {self._terms.stop.by} before it was decided; it can be resumed"
             return Ruling("inconclusive", said)
         return ruling

@@ -45,8 +45,11 @@ _REST_GRACE_S = 3.0
 class Terms:
     """What is the same for all trials of a plan."""
 
-    wrap: Callable[[TrialPlan], list[str]] = lambda trial: list(trial.command)
-    """The words that are run for a trial: its command, or a transport's."""
+    wrap: Callable[[TrialPlan, Mapping[str, str]], list[str]] | None = None
+    """Of a transport: the words to run here for a trial there, and for variables that the launch
+    must have there beside its own. None: the trial's command is run here."""
+    gpus_here: bool = True
+    """Whether the launch takes memory of the GPUs of this machine."""
     reach: Callable[[Target], Target | None] = lambda target: target
     """Where a server is reached from here; None: not at all, which a transport may mean."""
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -76,17 +79,22 @@ class _Running:
     ) -> None:
         self._trial, self._folder, self._expected, self._terms = trial, folder, expected, terms
         self._mark = uuid.uuid4().hex
-        self._words = terms.wrap(trial)
-        self._env = {**environment_of(trial, terms.env), MARK: self._mark}
+        own = {"PYTHONUNBUFFERED": "1", MARK: self._mark}
+        if terms.wrap is None:
+            self._words = list(trial.command)
+            self._env = environment_of(trial, terms.env) | own
+        else:
+            self._words = terms.wrap(trial, own)
+            self._env = {**terms.env, MARK: self._mark}
         self._log = f"{trial.name}/{LOG}"
         self._status: int | None = None
         self._clean = True
 
     def run(self) -> TrialResult:
         began = datetime.now().astimezone()
-        around = surroundings_of(self._words, self._env)
+        around = self._surroundings()
         self._keep_environment(around, began)
-        before = gpu_memory.free_gib()
+        before = gpu_memory.free_gib() if self._terms.gpus_here else None
         with (self._folder / "events.ndjson").open("w", encoding="utf-8") as events:
             decision, report = self._launch(around, events)
         returned = gpu_memory.is_returned(before, hurry=lambda: self._terms.stop.hurried)
@@ -108,6 +116,12 @@ class _Running:
             measured=measured(report.run) if report else Figures(),
             log=self._log,
         )
+
+    def _surroundings(self) -> Surroundings:
+        """What the launch runs in; elsewhere that is known no further than the plan says it."""
+        if self._terms.wrap is None:
+            return surroundings_of(self._words, self._env)
+        return Surroundings(list(self._trial.command), dict(self._trial.env), {})
 
     def _launch(self, around: Surroundings, events: TextIO) -> tuple[Decision, RunReport | None]:
         herd = Herd(self._mark)
@@ -197,7 +211,7 @@ class _Running:
 
 def environment_of(trial: TrialPlan, base: Mapping[str, str]) -> dict[str, str]:
     """The variables of a trial. A value that a log shows as redacted is left as it is here."""
-    env = {"PYTHONUNBUFFERED": "1", **base}
+    env = dict(base)
     for name in trial.unset_env:
         env.pop(name, None)
     return env | {name: text for name, text in trial.env.items() if REDACTED not in text}

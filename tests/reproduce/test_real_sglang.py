@@ -187,7 +187,7 @@ def test_confirmed_another_port_and_not_reproduced_without_its_holder(
     port = int(command[command.index("--port") + 1])
     with taken(port):
         log = log_of(tmp_path, command)
-        found = reproduce(tmp_path / "held", log, "--confirm", 0, "--goal", "generate")
+        found = reproduce(tmp_path / "held", log, "--confirm", 0, "--load", 6)
     assert found.verdict == "confirmed"
     assert found.trials[0].failure is not None
     assert found.trials[0].failure.class_ == "port_in_use"
@@ -216,7 +216,7 @@ def test_confirmed_a_variable(model: Path, tmp_path: Path) -> None:
 
 def test_confirmed_a_larger_fraction(larger_model: Path, tmp_path: Path) -> None:
     log = log_of(tmp_path, server(larger_model, "--mem-fraction-static", 0.02))
-    found = reproduce(tmp_path / "run", log, "--confirm", 0, "--goal", "load", "--load", 4)
+    found = reproduce(tmp_path / "run", log, "--confirm", 0)
     assert found.verdict == "confirmed"
     assert found.trials[0].failure is not None
     assert found.trials[0].failure.class_ == "mem_fraction_too_low"
