@@ -88,9 +88,10 @@ class TorchCard:
             if self._pool is None:
                 self._pool = torch.cuda.graph_pool_handle()
                 self._stream = torch.cuda.Stream()
-            for _ in range(_WARM_UPS):
-                torch.cuda.synchronize()
-                model.step(batch)
+            with torch.cuda.stream(self._stream):  # libraries keep a workspace for each stream
+                for _ in range(_WARM_UPS):
+                    torch.cuda.synchronize()
+                    model.step(batch)
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):

@@ -5,10 +5,13 @@ Facts: memory model, sections 5 to 7. All sizes GiB, of the rank that has least.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from forensics.incident import Run
 from forensics.memory import PREFILL_KINDS, Ledger, Requests, Situation
+from forensics.memory.model_shape import ModelShape, ShapeError
 from forensics.reproduce.model import Figures
 
 
@@ -80,11 +83,21 @@ def situation(
 
 
 def context_len(run: Run) -> int | None:
-    """Context length as the launch printed it or as it was typed."""
+    """Context length as printed or typed, else by the model's own configuration if it is here."""
     summary = run.first("max_total_tokens")
     printed = summary.number("context_len") if summary is not None else None
     typed = run.launch.number("context_length")
-    return int(printed or typed or 0) or None
+    return int(printed or typed or 0) or _configured_context(run.launch.get("model_path"))
+
+
+def _configured_context(model_path: object) -> int | None:
+    if not isinstance(model_path, str) or not model_path.startswith("/"):
+        return None
+    try:
+        text = (Path(model_path) / "config.json").read_text(encoding="utf-8")
+        return ModelShape.of_config(json.loads(text)).context_len
+    except (OSError, ValueError, RecursionError, AttributeError, ShapeError):
+        return None
 
 
 def _captured(ledger: Ledger) -> bool:
