@@ -35,6 +35,36 @@ _EFFECTS = {
     "kv_pool_gib": "{} GiB of KV pool",
 }
 _SPELLED = {"gpu": "GPU", "gpus": "GPUs", "cuda": "CUDA", "jit": "JIT", "ram": "RAM", "ib": "IB"}
+_ACTIONS = {
+    "align_settings": "give both sides the same settings",
+    "choose_other_gpus": "choose other GPUs",
+    "copy_weights_to_local_disk": "copy the weights to a local disk",
+    "drain_node": "take the node out of service",
+    "drop_argument": "leave the argument out",
+    "inspect_rank_gpu": "look at the rank's GPU",
+    "install_missing_python_module": "install the missing Python module",
+    "limit_image_size": "limit the size of images",
+    "mask_cuda_compat_dir": "hide CUDA's compatibility libraries",
+    "persist_jit_cache": "keep the cache of compiled kernels",
+    "raise_container_memory": "raise the container's memory limit",
+    "raise_liveness_initial_delay": "let the liveness probe begin later",
+    "read_prefill_log": "read the prefill server's log",
+    "redownload_checkpoint": "download the checkpoint again",
+    "report_bug": "report the defect",
+    "retry_start": "start again",
+    "scheduled_restart": "restart on a schedule",
+    "start_sequentially": "start one after the other",
+    "stop_other_process": "stop the other process",
+    "stop_other_server": "stop the other server",
+    "tune_triton_moe_config": "tune Triton's MoE configuration",
+    "update_driver_or_image": "update the driver or take another image",
+    "use_build_with_native_model": "use a build that has the model itself",
+    "use_preconverted_checkpoint": "use a checkpoint that is converted already",
+    "use_sm120_patched_build": "use a build with kernels for SM120",
+    "wipe_jit_cache": "wipe the cache of compiled kernels",
+}
+"""Actions whose names, read as words, would be no English."""
+
 _CONSTRAINT = re.compile(r"[<>=!~]=?\s*\d")
 """A version constraint, not a placeholder such as `<your release>`."""
 
@@ -45,7 +75,8 @@ def phrase(remedy: Remedy) -> str:
     """The change in words: `lower --mem-fraction-static from 0.95 to 0.88`."""
     new = "" if remedy.to is None else value(remedy.to)
     if remedy.kind == "action":
-        words = " ".join(_SPELLED.get(word, word) for word in remedy.name.split("_"))
+        spelled = " ".join(_SPELLED.get(word, word) for word in remedy.name.split("_"))
+        words = _ACTIONS.get(remedy.name, spelled)
         return f"{words}{f' ({new})' if new else ''}"
     if remedy.kind == "package":
         return _package(remedy, new)

@@ -12,7 +12,7 @@ from forensics.findings import Finding, Place
 from forensics.timeline.clock import NO_DATE
 
 if TYPE_CHECKING:
-    from forensics.incident import Run
+    from forensics.incident import Failure, Run
 
 MomentKind = Literal["phase", "mark", "ready", "failure"]
 
@@ -109,17 +109,28 @@ def _ends(report: RunReport, paths: list[str]) -> list[Moment]:
     if run.ready and run.ready.time:
         found.append(Moment("ready", run.ready.time, run.ready.line))
     if run.failures:
-        failure = min(run.failures, key=lambda failure: (failure.event.time is None, failure.line))
+        failure = _first(report)
         event = failure.event
         if event.time:
             source = paths[event.source] if event.source < len(paths) else ""
             place = Place(source=source, line=failure.line)
-            found.append(
-                Moment("failure", event.time, failure.line, place=place, rank=failure.rank)
-            )
+            if cause is not None and cause.first.source == source and _of(failure, cause):
+                place = cause.first
+            found.append(Moment("failure", event.time, place.line, place=place, rank=failure.rank))
     elif cause is not None and cause.known_at.time is not None:
         found.append(_began(cause, cause.known_at.time))
     return found
+
+
+def _first(report: RunReport) -> Failure:
+    """The failure of the root cause's rank, else the first one."""
+    cause, failures = report.root_cause, report.run.failures
+    mine = [f for f in failures if cause is not None and _of(f, cause)]
+    return min(mine or failures, key=lambda failure: (failure.event.time is None, failure.line))
+
+
+def _of(failure: Failure, cause: Finding) -> bool:
+    return cause.rank is None or failure.rank == cause.rank
 
 
 def _began(cause: Finding, time: datetime) -> Moment:

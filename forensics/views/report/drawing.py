@@ -31,6 +31,8 @@ GAP = 10
 HEAD = 40
 MOST_LANES = 24
 _ROW = 24
+_LETTER = 7.0
+_SHORT = {"CUDA graphs": "graphs", "KV pool": "KV"}
 _BAR = 26
 _LEAST_LABEL = 46
 """Pixels that a figure needs inside its part of a bar."""
@@ -150,10 +152,13 @@ def _x(scale: Scale, at: datetime) -> float:
 
 
 def _heads(drawn: Picture, scale: Scale) -> list[tuple[float, str, str]]:
-    return [
-        (_x(scale, block.begin), PHASE[block.phase], drawn.label(block.begin))
-        for block in drawn.phases
-    ]
+    places = [_x(scale, block.begin) for block in drawn.phases]
+    heads = []
+    for block, x, end in zip(drawn.phases, places, [*places[1:], float(WIDTH)], strict=True):
+        name = PHASE[block.phase]
+        name = name if len(name) * _LETTER < end - x else _SHORT.get(name, name)
+        heads.append((x, name, drawn.label(block.begin)))
+    return heads
 
 
 def _lane(

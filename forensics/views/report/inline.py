@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 _WHOLE = re.compile(r"`([^`\n]+)`|((?:\w+=)?<[A-Za-z][^<>`\n]{0,80}>)")
 """What is code though it has blanks: text between backticks, a placeholder `<your value>`."""
@@ -19,14 +20,20 @@ _CODE = re.compile(
     r"|[A-Z][A-Z0-9]+=\S+$"
     r"|\w[\w+.-]*://\S+$|www\.\S+$"  # what would become a link
     r"|\S*@\S+$|#\d+$|GH-\d+$"  # a mention, a reference to an issue
-    r"|\S*[\\/<>{}$|~^`]\S*$"  # a path, a tag, a formula
-    r"|[\w.-]+:\d+$"  # log.txt:142
+    r"|~?/\S+$|[\w.-]+/[\w.-]+[/.]\S*$|(?=\S{13})[\w.-]+/[\w.-]+$"  # a path, a model's name
+    r"|\S*[\\<{}$|~^`]\S*$"  # a tag, a formula
+    r"|[\w.-]+:\d+$|(?=\D)\w+(?::\w+){2,}\S*$"  # log.txt:142, PCI:0000:a9:00.0
 )
 _VERSION = re.compile(r"(?:[<>=!~]=|[<>])\d[\w.]*$")
 
 
 def pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """The parts of a text in order: whether each is code, and the part."""
+    """The parts of a text in order: whether each is code, and the part; no two alike in a row."""
+    for code, parts in groupby(_parts(text), key=lambda part: part[0]):
+        yield code, "".join(part for _, part in parts)
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
     at = 0
     for match in _WHOLE.finditer(text):
         yield from _words(text[at : match.start()])

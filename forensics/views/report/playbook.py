@@ -28,6 +28,10 @@ _SECTION = re.compile(r"^## +(.+?) *$", re.M)
 _NAME = re.compile(r"\{(\w+)\}")
 
 
+_NUMBERS = frozenset({"sequence", "pid", "port", "warning_line"})
+"""Facts that are names, not sizes: their digits are not grouped."""
+
+
 @dataclass(slots=True)
 class Section:
     """Markdown of one section, and what it says of this incident as plain text."""
@@ -73,7 +77,12 @@ def _filled(sentence: str, facts: Mapping[str, Any]) -> str:
     """The sentence with the incident's values, empty where one is not known."""
     if any(_said(facts.get(name)) == "" for name in _NAME.findall(sentence)):
         return ""
-    return _NAME.sub(lambda match: _said(facts[match[1]]), " ".join(sentence.split()))
+    return _NAME.sub(lambda match: _value(match[1], facts), " ".join(sentence.split()))
+
+
+def _value(name: str, facts: Mapping[str, Any]) -> str:
+    said = _said(facts.get(name))
+    return said.replace(",", "") if name in _NUMBERS and "," in said else said
 
 
 def _said(data: Any) -> str:

@@ -48,8 +48,9 @@ def sentences(report: RunReport) -> list[str]:
         return [what, why, "No change can be advised from this log alone."]
     first = main.remedies[0]
     reason = one_line(first.reason).rstrip(".")
-    do = f"To mend it, {phrase(first)}{f': {reason}' if reason else ''}."
-    return [what, why, one_line(do)]
+    if reason:
+        reason = f": {reason}" if first.kind == "action" else f" ({reason})"
+    return [what, why, one_line(f"To mend it, {phrase(first)}{reason}.")]
 
 
 def _no_cause(report: RunReport) -> list[str]:
@@ -85,11 +86,26 @@ def release_of(report: RunReport) -> str:
     return one_line(first if first == last else f"{first} to {last}")
 
 
+def ranks_in_all(report: RunReport) -> int:
+    """How many ranks the launch has: as many as were seen, or as its sizes say."""
+    sizes = [report.run.launch.number(name) or 1.0 for name in ("tp_size", "pp_size")]
+    return max(len(report.run.tags), round(sizes[0] * sizes[1]))
+
+
+def ranks_of(report: RunReport) -> str:
+    """`8 (TP0-TP7)`, or how many of them are in the log."""
+    tags, number = report.run.tags, ranks_in_all(report)
+    if not tags:
+        return ""
+    seen = fold_ranks(tags)
+    return f"{number} ({seen})" if number == len(tags) else f"{number}, of which seen: {seen}"
+
+
 def _subject(report: RunReport) -> str:
-    model, ranks, release = model_of(report), report.run.tags, release_of(report)
+    model, ranks, release = model_of(report), ranks_in_all(report), release_of(report)
     subject = f"The launch of {model}" if model else "The launch"
-    if len(ranks) > 1:
-        subject += f" on {len(ranks)} ranks"
+    if ranks > 1:
+        subject += f" on {ranks} ranks"
     if not release:
         return subject
     first, _, last = release.partition(" to ")
@@ -126,7 +142,7 @@ def impact(report: RunReport, places: Places) -> list[Row]:
     word, _, _ = verdict_words(report)
     rows = [Row("Outcome", f"{word}: the launch {_outcome(report)}")]
     if run.tags:
-        rows.append(Row("Ranks", f"{len(run.tags)}: {fold_ranks(run.tags)}"))
+        rows.append(Row("Ranks", ranks_of(report)))
     if cause is not None and run.failures:
         who = f"{cause.rank}, " if cause.rank else ""
         rows.append(Row("First to fail", f"{who}{places.at(cause.first)}"))

@@ -8,9 +8,9 @@ from forensics.views.changes import shell_lines
 from forensics.views.clean import one_line
 from forensics.views.report.content import Row
 from forensics.views.report.sections import COMMAND_WIDTH
-from forensics.views.report.summary import model_of, release_of
+from forensics.views.report.summary import model_of, ranks_of, release_of
 from forensics.views.terminal.footer import LOW_SHARE
-from forensics.views.words import Places, count, fold_ranks, percent
+from forensics.views.words import Places, count, percent
 
 _MOST_SKIPPED = 400
 
@@ -21,7 +21,7 @@ def environment(report: RunReport, diagnosis: Diagnosis) -> list[Row]:
     rows = [Row("SGLang", release_of(report)), Row("Model", model_of(report))]
     versions = {name: text for name, text in run.launch.versions.items() if name != "sglang"}
     rows += [Row(name, str(text)) for name, text in sorted(versions.items())]
-    rows += [Row("GPU memory", _gpus(report)), Row("Ranks", _ranks(report))]
+    rows += [Row("GPU memory", _gpus(report)), Row("Ranks", ranks_of(report))]
     nodes = [source.node for source in diagnosis.incident.sources if source.node]
     rows.append(Row("Nodes", ", ".join(dict.fromkeys(nodes))))
     env = redact_value(dict(sorted(run.launch.env.items())))
@@ -32,11 +32,6 @@ def environment(report: RunReport, diagnosis: Diagnosis) -> list[Row]:
 def _gpus(report: RunReport) -> str:
     totals = {round(row.total_gib, 2) for row in report.run.memory if row.total_gib}
     return ", ".join(f"{total:.2f} GiB" for total in sorted(totals)) + " each" if totals else ""
-
-
-def _ranks(report: RunReport) -> str:
-    tags = report.run.tags
-    return f"{len(tags)} ({fold_ranks(tags)})" if tags else ""
 
 
 def failed_command(report: RunReport) -> list[str]:
