@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import random
 import subprocess
@@ -92,6 +93,15 @@ def invalid(data: bytes) -> bytes:
 def wrapped(data: bytes) -> bytes:
     stamp = b"2026-03-01T10:00:00.000000001Z stdout F "
     return b"".join(stamp + line for line in data.splitlines(keepends=True))
+
+
+def docker(data: bytes) -> bytes:
+    lines = data.decode().splitlines(keepends=True)
+    entries = [
+        {"log": line, "stream": "stderr", "time": "2026-03-01T10:00:00.000000001Z"}
+        for line in lines
+    ]
+    return "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries).encode()
 
 
 def blank_and_open(data: bytes) -> bytes:
@@ -207,7 +217,9 @@ def test_records_are_those_of_the_events_command(
     shown_by_line(opened(fixtures / name), kinds_by_line(fixtures / name))
 
 
-@pytest.mark.parametrize("change", [as_is, crlf, wrapped, blank_and_open], ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "change", [as_is, crlf, wrapped, docker, blank_and_open], ids=lambda c: c.__name__
+)
 def test_routine_lines_read_in_bulk_have_the_kinds_of_the_events_command(
     change: Callable[[bytes], bytes], tmp_path: Path, opened: Callable[..., EventStore]
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from forensics.events import Event
 from forensics.grammar import load
 from forensics.reading import Unwrapper, detect
+from forensics.reading.wrapper_kinds import JSON
 from forensics.timeline.assembly import Assembler
 from forensics.tui.store.classes import ClassTable
 from forensics.tui.store.routine import Found, RoutineReader
@@ -43,10 +44,14 @@ class RecordFinder:
     def bulk(self, data: bytes, first_line: int) -> Found | None:
         """The routine lines of a block, and which lines remain; None where that does not pay."""
         unwrapper = self._unwrapper
-        if unwrapper is None or len(data) < _BULK_FROM or not unwrapper.bulk_ok:
+        if unwrapper is None or len(data) < _BULK_FROM:
+            return None
+        as_json = unwrapper.name == JSON.name
+        if not (unwrapper.bulk_ok or as_json):
             return None
         if self._routine is None:
-            self._routine = RoutineReader(load(), self._table, unwrapper.hot_prefix)
+            prefix = unwrapper.hot_prefix
+            self._routine = RoutineReader(load(), self._table, prefix, as_json=as_json)
         return self._routine.read(data, first_line)
 
     def events(self, lines: Lines) -> list[Event]:

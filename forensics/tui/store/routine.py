@@ -31,6 +31,9 @@ _LEVEL = {"http_access": "INFO: +"}
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 _OK = " 200 OK"
+_JSON = r'^\{"log":"(?P<text>(?:[^"\\]|\\")*)\\n","stream":"(?:stdout|stderr)","time":"[^"\\]*"\}$'
+"""A line of Docker's json-file driver whose text needs no more than its quotes unescaped."""
+
 _CODES = {"rank": pl.String, "code": pl.UInt16}
 _LONGEST = 600
 """Bytes of a routine line at most: longer ones are something else."""
@@ -49,11 +52,18 @@ class Found:
 
 
 class RoutineReader:
-    """Reads the blocks of one source; `prefix` is the wrapper in front of every line, if any."""
+    """Reads the blocks of one source.
 
-    def __init__(self, grammar: Grammar, table: ClassTable, prefix: str | None) -> None:
+    `prefix` is the expression of the wrapper in front of every line, if there is one; with
+    `as_json` the lines are those of Docker's json-file driver.
+    """
+
+    def __init__(
+        self, grammar: Grammar, table: ClassTable, prefix: str | None, *, as_json: bool = False
+    ) -> None:
         self._table = table
         self._prefix = prefix
+        self._as_json = as_json
         self._rules = {
             kind: f"^{_HEAD}{_LEVEL.get(kind, '')}{grammar.kinds[kind].regex.removeprefix('^')}"
             for kind in _SIGNS
@@ -77,14 +87,22 @@ class RoutineReader:
             list(zip(numbers, rare["line"].to_list(), strict=True)),
         )
 
+    def _text(self) -> pl.Expr:
+        """The lines without what stands around them; null where that is not as usual."""
+        if self._as_json:
+            return LINE.str.extract(_JSON, 1).str.replace_all('\\"', '"', literal=True)
+        return LINE.str.replace(self._prefix, "") if self._prefix else LINE
+
     def _of_kind(self, frame: pl.DataFrame, kind: str) -> pl.DataFrame:
         """Place, code and time of the lines of one routine kind."""
         sign = LINE.str.contains(_SIGNS[kind], literal=True)
         if kind == "http_access":
-            sign = sign & LINE.str.ends_with(_OK)
-        text = LINE.str.replace(self._prefix, "") if self._prefix else LINE
+            ended = (
+                LINE.str.contains(_OK, literal=True) if self._as_json else LINE.str.ends_with(_OK)
+            )
+            sign = sign & ended
         lines = frame.lazy().filter(sign & (LINE.str.len_bytes() <= _LONGEST))
-        lines = lines.select(pl.col("place").cast(pl.UInt32), text.alias("text"))
+        lines = lines.select(pl.col("place").cast(pl.UInt32), self._text().alias("text"))
         lines = lines.filter(
             TEXT.str.contains(self._rules[kind])
             & ~TEXT.str.slice(1).str.contains("[", literal=True)
