@@ -21,6 +21,7 @@ from forensics.cli.reproduce_options import (
     Load,
     Logs,
     Margin,
+    On,
     Python,
     RemedyNumber,
     Resume,
@@ -61,6 +62,7 @@ def reproduce(
     confirm: Confirm = 1,
     skip_control: SkipControl = False,
     timeout: Timeout = 1800.0,
+    on: On = None,
     folder: Folder = None,
     resume: Resume = None,
     dry_run: DryRun = False,
@@ -80,6 +82,7 @@ def reproduce(
     from forensics.reproduce.choosing import PlanError
     from forensics.reproduce.folder import FolderError
     from forensics.reproduce.plan import Wishes
+    from forensics.reproduce.transport import TransportError
     from forensics.views.console import error_line
 
     settings = site(context)
@@ -100,6 +103,7 @@ def reproduce(
         margin_gib=margin,
         own_env=_variables(env),
         everywhere=with_ or (),
+        on=on,
     )
     try:
         if resume is not None:
@@ -107,7 +111,7 @@ def reproduce(
             code = go_on(asking, resume)
         else:
             code = new_plan(asking, wishes, launch, run, python, folder)
-    except (PlanError, FolderError) as error:
+    except (PlanError, FolderError, TransportError) as error:
         error_line(str(error))
         code = USAGE
     raise typer.Exit(code)

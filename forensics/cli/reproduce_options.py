@@ -152,6 +152,16 @@ Resume = Annotated[
     ),
 ]
 
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="WHERE",
+        help="Run elsewhere: ssh:[USER@]HOST[:PORT], docker:IMAGE, docker-exec:CONTAINER, "
+        "kube:[NAMESPACE/]POD[/CONTAINER].",
+    ),
+]
+
 DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Show the plan and end."),

@@ -59,6 +59,7 @@ def new_plan(
     from forensics.reproduce.plan import make_plan
     from forensics.reproduce.preflight import preflight
     from forensics.reproduce.subject import with_env, with_python, with_settings
+    from forensics.reproduce.transport import Transport
 
     subject = _subject(asking, launch, run)
     if python is not None:
@@ -66,7 +67,8 @@ def new_plan(
     with_env(subject, wishes.own_env)
     with_settings(subject, wishes.everywhere)
     place = folder or _new_folder([*asking.logs, str(launch or "")])
-    looked = preflight(subject, wishes.own_env, str(place.absolute()))
+    wrap = Transport.parse(wishes.on).ask if wishes.on else None
+    looked = preflight(subject, wishes.own_env, str(place.absolute()), wrap)
     plan = make_plan(wishes, looked)
     if (stop := _shown(asking, plan)) is not None:
         return stop
@@ -165,11 +167,16 @@ def _carried_out(asking: Asking, plan: ReproductionPlan, folder: Path, *, again:
 
 
 def _extras(asking: Asking, plan: ReproductionPlan) -> Extras:
+    from forensics.reproduce.elsewhere import terms_on
     from forensics.reproduce.run import Extras
     from forensics.reproduce.search import best, next_trial
+    from forensics.reproduce.transport import Transport
     from forensics.reproduce.trial import Terms
 
-    extras = Extras(terms=Terms(settings=asking.settings.for_rules()))
+    terms = Terms(settings=asking.settings.for_rules())
+    if plan.on is not None:
+        terms = terms_on(Transport.parse(plan.on), terms)
+    extras = Extras(terms=terms)
     ask = plan.search
     if ask is not None:
         extras.next_search = lambda plan, results: next_trial(plan, results, ask)

@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 """Importing torch from a slow disk takes half a minute."""
 
 Wrap = Callable[[list[str], Mapping[str, str], Sequence[str]], list[str]]
-"""Argument list, variables and variables to take away, to the argument list to run here."""
+"""Argument list, variables and variables to take away, to the words to run here for it."""
 
 
 @dataclass(frozen=True, slots=True)

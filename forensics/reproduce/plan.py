@@ -15,6 +15,7 @@ from forensics.reproduce.model import Consent, Goal, ReproductionPlan, TrialPlan
 from forensics.reproduce.preflight import Preflight
 from forensics.reproduce.search_ask import SearchWish, asked, sentence_of, start_of
 from forensics.reproduce.subject import Subject
+from forensics.reproduce.transport import Transport
 from forensics.reproduce.wished import of_words
 
 LOAD = 32
@@ -41,7 +42,8 @@ class Wishes:
     everywhere: Sequence[str] = ()
     """What every trial has different from the log, as `settings`."""
     own_env: dict[str, str] = field(default_factory=dict)
-    transport: Sequence[str] = ()
+    on: str | None = None
+    """Where to run, as `--on` has it."""
 
 
 def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
@@ -50,6 +52,7 @@ def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
     Raises PlanError where there is nothing to reproduce, or nothing to change.
     """
     subject = preflight.subject
+    transport = None if wishes.on is None else Transport.parse(wishes.on)
     choice = _choice(subject, wishes, preflight.found.free_port)
     ask = None
     if wishes.search is not None:
@@ -59,6 +62,7 @@ def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
         if not (wishes.settings or wishes.remedy):
             choice = start_of(ask) if _skips_control(subject, wishes) else None
     trials = _trials(subject, wishes, choice, preflight.baseline_gib)
+    _reached(trials, transport)
     return ReproductionPlan(
         logs=subject.logs,
         run=subject.run,
@@ -70,7 +74,8 @@ def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
         machine=preflight.found.machine,
         differences=preflight.differences,
         consents=_consents(subject, trials, wishes),
-        transport=list(wishes.transport),
+        transport=transport.prefix() if transport else [],
+        on=wishes.on,
         search=ask,
         limits=_limits(subject, trials),
     )
@@ -128,6 +133,17 @@ def _trials(
         for number in range(1, (0 if wishes.search else wishes.confirmations) + 1)
     ]
     return [*trials, fix, *again]
+
+
+def _reached(trials: Sequence[TrialPlan], transport: Transport | None) -> None:
+    """Refuse to plan a probe of a server that is not reached from here."""
+    if transport is None or transport.is_local_network:
+        return
+    if asked := [trial.goal for trial in trials if trial.goal not in ("capture", "ready")]:
+        raise PlanError(
+            f"a server {transport.describe()} is not asked from here, so that the goal {asked[0]} "
+            "is out of reach: --goal ready"
+        )
 
 
 def _skips_control(subject: Subject, wishes: Wishes) -> bool:

@@ -57,7 +57,7 @@ def preflight(
         paths=tuple(paths_of(launch)),
         ports=tuple(ports_of(launch)),
         near=ports_of(launch)[0],
-        folder=folder,
+        folder=folder if wrap is None else None,
         gpus=needs_gpus(launch),
     )
     found = look(subject.argv, env, subject.unset, what, wrap)
