@@ -78,7 +78,7 @@ class TrialWatch:
         self._watch, self._trial, self._stop = watch, trial, stop
         self._ask, self._tell_decided, self._each_step = ask, decided, each_step
         self._expected, self._clock = expected, clock
-        self._heard_at = clock()
+        self._began = self._heard_at = clock()
         self._failed_at: float | None = None
         self._judged: RunReport | None = None
         self._all_captured = False
@@ -170,6 +170,9 @@ class TrialWatch:
         silent = now - max(self._heard_at, self._failed_at)
         if silent >= (QUIET_S if sure else UNSURE_S) or (sure and now - self._failed_at > MOST_S):
             return self._failed(report, "the launch failed")
+        limit = self._trial.timeout_s
+        if now - self._began >= limit and report.run.ready is None:
+            return self._made("timed-out", f"not ready after {limit:g} s")
         return None
 
     def _answered(self, now: float, report: RunReport) -> Decision | None:

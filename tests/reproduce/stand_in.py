@@ -118,6 +118,9 @@ def behave(asked: argparse.Namespace) -> None:
     way = asked.then.split("+")[0]
     if way.startswith("exit-"):
         sys.exit(int(way.removeprefix("exit-")))
+    while way == "chatter":
+        say("still there\n", None)
+        time.sleep(0.5)
     if way == "hang":
         time.sleep(300)
     Server.way, Server.key = way, asked.api_key

@@ -175,16 +175,28 @@ def test_a_precursor_decides_nothing(attempt: Try, fixtures: Path, tmp_path: Pat
     assert '"graph-capture-headroom"' in (tmp_path / "control" / "events.ndjson").read_text()
 
 
-def test_a_traceback_that_the_launch_survives_decides_nothing(attempt: Try, tmp_path: Path) -> None:
-    at = "Load weight begin"
+def with_a_traceback(tmp_path: Path, at: str = "Load weight begin") -> Path:
+    """A healthy log, with a traceback before it loads weights."""
     before, _, after = FIXED.read_text().partition(at)
     survived = 'Traceback (most recent call last):\n  File "/opt/site/a.py", line 1, in <module>\n'
     survived += "    import odd\nImportError: no odd"
     log = tmp_path / "survived.log"
     line = before.rindex("\n") + 1
     log.write_text(f"{before[:line]}{survived}\n{before[line:]}{at}{after}")
-    result = attempt(stand_in(log, "--pause", "ImportError: no odd"))
+    return log
+
+
+def test_a_traceback_that_the_launch_survives_decides_nothing(attempt: Try, tmp_path: Path) -> None:
+    result = attempt(stand_in(with_a_traceback(tmp_path), "--pause", "ImportError: no odd"))
     assert (result.outcome, result.failure) == ("passed", None), result.because
+
+
+def test_nor_does_one_after_which_it_talks_on_and_comes_to_no_end(
+    attempt: Try, tmp_path: Path
+) -> None:
+    command = stand_in(with_a_traceback(tmp_path), "--then", "chatter", until="ImportError: no odd")
+    result = attempt(command, timeout_s=4.0)
+    assert (result.outcome, result.failure) == ("timed-out", None), result.because
 
 
 def test_asked_twice_it_waits_for_nobody(attempt: Try) -> None:
