@@ -6,6 +6,7 @@
 | skipped, fails otherwise, or came to no end in time | pass | `fix-holds` |
 | passes | whatever they do | `not-reproduced` |
 | interrupted, not started | whatever they do | `inconclusive` |
+| else | one fails where GPU memory of an earlier trial was not given back | `inconclusive` |
 | else | one fails as before | `not-confirmed` |
 | else | one fails otherwise | `different-failure` |
 | else | one came to no end in time, or says nothing | `inconclusive` |
@@ -64,7 +65,11 @@ def verdict(plan: ReproductionPlan, results: Sequence[TrialResult]) -> Ruling:
         return Ruling("inconclusive", f"{control.said}; no fix was tried", settled=False)
     tries = [fix, *_confirmations(plan, fix)]
     for trial in tries:
-        if (ruling := _ruling(trial, by_name.get(trial.name), control)) is not None:
+        result = by_name.get(trial.name)
+        if result is not None and (before := _held_memory(results, result)):
+            said = f"GPU memory of {before} was not given back before {trial.name} failed"
+            return Ruling("inconclusive", said)
+        if (ruling := _ruling(trial, result, control)) is not None:
             return ruling
     passed = _passes(tries, by_name)
     return Ruling("confirmed" if control.as_in_log else "fix-holds", f"{control.said}; {passed}")
@@ -125,6 +130,14 @@ def _ruling(trial: TrialPlan, result: TrialResult | None, control: _Control) -> 
             return Ruling("inconclusive", said)
         case _:
             return Ruling("inconclusive", f"{what} says nothing: {result.because}")
+
+
+def _held_memory(results: Sequence[TrialResult], failed: TrialResult) -> str | None:
+    """Of a trial that failed, an earlier one after which less GPU memory was free than before."""
+    if failed.outcome != "failed":
+        return None
+    earlier = results[: next(i for i, one in enumerate(results) if one is failed)]
+    return next((one.name for one in earlier if one.gpu_returned is False), None)
 
 
 def _fix(plan: ReproductionPlan) -> TrialPlan | None:

@@ -16,7 +16,7 @@ import pytest
 from forensics.reproduce.model import Reproduction, ReproductionPlan, TrialPlan, TrialResult
 from forensics.reproduce.notices import Notice, Settled, TrialBegan, TrialEnded
 from forensics.reproduce.run import Extras, resume, run_plan
-from forensics.reproduce.trial import Terms
+from forensics.reproduce.trial import Terms, run_trial
 from tests.reproduce.conftest import (
     CAPTURE_OOM,
     FAILED,
@@ -136,12 +136,25 @@ def test_a_listener_that_is_gone_ends_nothing(tmp_path: Path) -> None:
     assert run_plan(plan_at(0.9775, 0.9), tmp_path, tell, quick()).verdict == "confirmed"
 
 
+def test_what_cannot_be_ended_stops_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(trial: TrialPlan, *rest: object) -> TrialResult:
+        result = run_trial(trial, *rest)  # type: ignore[arg-type]
+        return result.model_copy(update={"cleaned_up": False})
+
+    monkeypatch.setattr("forensics.reproduce.run.run_trial", stuck)
+    done = run_plan(plan_at(0.9775, 0.9), tmp_path, extras=quick())
+    assert (done.verdict, len(done.trials)) == ("inconclusive", 1)
+    assert "control could not be ended" in done.because
+
+
 TOOL = """
 import sys
 from pathlib import Path
 from forensics.reproduce.model import ReproductionPlan
 from forensics.reproduce.run import Extras, run_plan
-from forensics.reproduce.trial import Terms
+from forensics.reproduce.trial import Terms, run_trial
 plan = ReproductionPlan.model_validate_json(Path(sys.argv[1]).read_text())
 extras = Extras(terms=Terms(grace_s=float(sys.argv[3])))
 raise SystemExit(run_plan(plan, Path(sys.argv[2]), extras=extras).exit_code)

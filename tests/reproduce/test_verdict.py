@@ -149,6 +149,16 @@ def test_another_failure_is_named_with_its_line() -> None:
     assert "graph_capture_oom" in ruling.because
 
 
+def test_memory_that_was_not_given_back_is_not_laid_on_the_fix() -> None:
+    held = result(CONTROL, "fails-same").model_copy(update={"gpu_returned": False})
+    plan = plan_of(CONTROL, FIX, AGAIN)
+    ruling = verdict(plan, [held, result(FIX, "fails-same")])
+    assert ruling.word == "inconclusive"
+    assert "GPU memory of control" in ruling.because
+    results = [held, result(FIX, "passes"), result(AGAIN, "passes")]
+    assert verdict(plan, results).word == "confirmed"
+
+
 def test_a_search_changes_no_word() -> None:
     tried = planned(["serve", "--f", "0.96"], "search-1")
     better = planned(["serve", "--f", "0.95"], "confirmation-1")
