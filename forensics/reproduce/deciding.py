@@ -94,6 +94,12 @@ class TrialWatch:
     def vigil(self, vigil: Vigil | None) -> None:
         self._watch.vigil = vigil
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether the server was ready, and well, when the trial was decided."""
+        run = self.report.run if self.report is not None else None
+        return run is not None and run.ready is not None and run.outcome in ("ready", "serving")
+
     def heard(self, source: int, data: bytes) -> None:
         """Bytes came; what is said after the decision is the end that we made."""
         if self.decision is None and not self._stop.requested:

@@ -153,7 +153,14 @@ class _Running:
             self._expected,
         )
         log, stop = str(self._folder / LOG), self._terms.stop
-        plan = Plan(self._words, log, self._env, self._terms.grace_s, hurry=lambda: stop.hurried)
+        plan = Plan(
+            self._words,
+            log,
+            self._env,
+            self._terms.grace_s,
+            hurry=lambda: stop.hurried,
+            leader_first=lambda: watch.is_serving and not stop.requested,
+        )
         sinks: dict[str, Callable[[bytes], None]] = {"stdout": _nowhere, "stderr": _nowhere}
         try:
             supervisor = Supervisor(plan, watch, sinks)

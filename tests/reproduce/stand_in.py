@@ -83,7 +83,8 @@ def main() -> None:
     text = asked.log.read_text()
     if "last-words" in asked.then:
         rest = text[text.index(asked.until) :].split("\n", 1)[1]
-        signal.signal(signal.SIGTERM, lambda *_: (say(rest, None), os._exit(0)))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: (say(rest, None), os._exit(0)))
     if asked.pause:
         said, _, text = text.partition(asked.pause)
         say(said + asked.pause + "\n", None)

@@ -228,7 +228,7 @@ def test_killed_in_mid_trial_it_leaves_no_server(small_pool: Path, tmp_path: Pat
     folder = tmp_path / "run"
     sets = [word for name, text in ENV.items() for word in ("--env", f"{name}={text}")]
     options = ("--python", PYTHON, *sets, "--yes", "--folder", folder, "--skip-control")
-    argv = ("reproduce", small_pool, "--goal", "load", "--load", "64", *options)
+    argv = ("reproduce", small_pool, "--goal", "health", *options)
     tool = subprocess.Popen([sys.executable, "-m", "forensics", *map(str, argv)], cwd=ROOT)
     log = folder / "fix" / "log"
     wait_for(lambda: log.exists() and b"Load weight end" in log.read_bytes())
