@@ -64,14 +64,16 @@ def test_a_group_of_its_own_is_known_by_its_root(start: Start) -> None:
 
 
 def test_who_was_seen_is_known_when_all_signs_are_gone(start: Start, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
+    pid, enough = tmp_path / "pid", tmp_path / "enough"
     inner = f"import os; open({str(pid)!r}, 'w').write(str(os.getpid())); {SLEEP}"
     code = "import subprocess, sys, time\n"
     code += f"subprocess.Popen([sys.executable, '-c', {inner!r}], env={{}}, start_new_session=True)"
-    root = start(code=f"{code}\ntime.sleep(1.5)", start_new_session=True)
+    code += f"\nimport os\nwhile not os.path.exists({str(enough)!r}): time.sleep(0.02)"
+    root = start(code=code, start_new_session=True)
     herd = Herd(uuid.uuid4().hex, root.pid)
     until(lambda: pid.exists() and pid.read_text())
     assert int(pid.read_text()) in herd.look(marks=False)
+    enough.touch()
     root.wait()
     assert herd.look() == [int(pid.read_text())]
     assert herd.end(2.0)
