@@ -26,6 +26,7 @@ HEALTH_S, GENERATE_S, LOAD_S = 60.0, 180.0, 900.0
 _RETRY_S = 0.5
 _MOST_THREADS = 256
 _NEW_TOKENS = 128
+_UNCUT_TOKENS = 65536
 _DEFAULT_PORT = 30000
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1", "[::]": "::1"}
 
@@ -41,7 +42,7 @@ class Target:
     context_len: int | None = None
     """The longest prompt with its answer, tokens."""
     chunk: int | None = None
-    """Tokens of one prefill chunk."""
+    """Tokens of one prefill chunk; not above 0: prompts are not cut."""
     embedding: bool = False
     alone: bool = True
     """False for one half of a disaggregated pair, which generates nothing by itself."""
@@ -74,7 +75,7 @@ def target_of(
         api_key=key,
         tls=bool(seen.get("ssl_certfile") or typed.get("ssl_certfile")),
         context_len=context_len,
-        chunk=chunk if isinstance(chunk, int) and chunk > 0 else None,
+        chunk=chunk if isinstance(chunk, int) else None,
         embedding=bool(seen.get("is_embedding")),
         alone=str(seen.get("disaggregation_mode") or "null") in ("null", "None"),
     )
@@ -163,9 +164,15 @@ def burst(target: Target, requests: int) -> Answer:
 
 
 def prompt_lengths(target: Target) -> list[int]:
-    """Lengths that a burst goes through: two prefill chunks or all that fits, middle, short."""
+    """Lengths that a burst goes through: long, middle and short.
+
+    Two chunks show all that a prefill takes. Where prompts are not cut, it takes the more the
+    longer they are.
+    """
     most = max((target.context_len or 2048) - _NEW_TOKENS - 16, 8)
-    longest = min(most, max(2 * (target.chunk or 0), 4096))
+    chunk = target.chunk
+    wanted = _UNCUT_TOKENS if chunk is not None and chunk <= 0 else max(2 * (chunk or 0), 4096)
+    longest = min(most, wanted)
     return [longest, max(longest // 8, 8), min(64, most)]
 
 

@@ -49,7 +49,14 @@ def test_half_of_a_pair_generates_nothing_by_itself() -> None:
 
 @pytest.mark.parametrize(
     ("context", "chunk", "longest"),
-    [(131072, 8192, 16384), (131072, None, 4096), (2048, 8192, 1904), (None, None, 1904)],
+    [
+        (131072, 8192, 16384),
+        (131072, None, 4096),
+        (131072, -1, 65536),
+        (8192, -1, 8048),
+        (2048, 8192, 1904),
+        (None, None, 1904),
+    ],
 )
 def test_a_burst_reaches_two_chunks_or_all_that_fits(
     context: int | None, chunk: int | None, longest: int
