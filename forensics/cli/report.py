@@ -68,7 +68,7 @@ def report(
 ) -> None:
     """Write a report for a postmortem, a bug tracker or CI."""
     from forensics.views.output import destination
-    from forensics.views.privacy import anonymous
+    from forensics.views.privacy import Names, anonymous, hidden
     from forensics.views.report import Wish
 
     for_issue = reader is Reader.issue
@@ -80,14 +80,14 @@ def report(
     diagnosis = analyzed(paths, quiet, output, settings.for_rules())
     if run is not None:
         keep_run(diagnosis, run)
-    if redact or (redact is None and for_issue):
-        from forensics.views.privacy import Names, hidden
-
+    hide = for_issue if redact is None else redact
+    if hide:
         names = Names()
         diagnosis = anonymous(diagnosis, names)
         found = hidden(found, names)
+    wish = Wish(for_issue, run, hide, found)
     with destination(output) as out:
-        draw(diagnosis, chosen, out, "never", quiet=quiet, wish=Wish(for_issue, run, found))
+        draw(diagnosis, chosen, out, "never", quiet=quiet, wish=wish)
     if at_bar(diagnosis, settings["fail_on"]):
         raise typer.Exit(FOUND)
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 MomentKind = Literal["phase", "mark", "ready", "failure"]
 
-LONGEST_START_S = 86_400.0
+_DAY_S = 86_400.0
+LONGEST_START_S = _DAY_S
 """A phase of a start that seems to last longer has its ends on two clocks: none is told."""
 
 _MOST_MARKS = 6
@@ -74,7 +75,7 @@ def _phases(run: Run) -> list[Moment]:
             begins.append((event.phase, event.time, event))
     if not begins:
         return []
-    ends = [time for _, time, _ in begins[1:]] + [last]
+    ends = [time for _, time, _ in begins[1:]] + [_failed(run) or last]
     return [
         Moment("phase", time, event.line, phase, _took(phase, time, end))
         for (phase, time, event), end in zip(begins, ends, strict=True)
@@ -84,9 +85,22 @@ def _phases(run: Run) -> list[Moment]:
 def _took(phase: str, begin: datetime, end: datetime | None) -> float | None:
     if end is None:
         return None
-    seconds = max((end - begin).total_seconds(), 0.0)
+    seconds = elapsed_s(begin, end)
     known = PHASES.index(phase) >= PHASES.index("serving") or seconds < LONGEST_START_S
     return seconds if known else None
+
+
+def _failed(run: Run) -> datetime | None:
+    """When a run that failed did so: what others say later is no part of its last phase."""
+    times = [failure.event.time for failure in run.failures if failure.event.time]
+    return min(times) if times and run.outcome == "failed" else None
+
+
+def elapsed_s(begin: datetime, end: datetime) -> float:
+    """Seconds between two moments, at least 0; without a year only the time of day counts."""
+    seconds = max((end - begin).total_seconds(), 0.0)
+    undated = begin.year == NO_DATE and end.year == NO_DATE
+    return seconds % _DAY_S if undated else seconds
 
 
 def _marks(report: RunReport) -> list[Moment]:

@@ -89,7 +89,7 @@ TIMELINE  2026-02-18, the log's clock
   23:47:14    ! DeepGemm reads scales as ue8m0, the checkpoint ...  glm5.log:7
   23:47:34  weights          5 min 42 s
   23:53:16  KV pool                 6 s
-  23:53:22  CUDA graphs             8 s
+  23:53:22  CUDA graphs             6 s
   23:53:22    ! 0.96 GiB free when graph capture begins: it ...  glm5.log:142
   23:53:28  first failure on TP4  glm5.log:151
 

@@ -19,6 +19,8 @@ class Wish:
 
     for_issue: bool = False
     run: int | None = None
+    redacted: bool = False
+    """Names are pseudonyms already; the report says so."""
     reproduction: Reproduction | None = None
 
 
@@ -54,4 +56,5 @@ def _markdown(diagnosis: Diagnosis, wish: Wish) -> str:
     from forensics.views.report.render_markdown import render as markdown
 
     report = build(diagnosis, wish.reproduction, wish.run)
+    report.redacted = wish.redacted
     return render_issue(report) if wish.for_issue else markdown(report)

@@ -148,6 +148,8 @@ class Report:
     launch: Launch | None = None
     earlier: list[Row] = field(default_factory=list)
     risks: list[Row] = field(default_factory=list)
+    redacted: bool = False
+    """Names are pseudonyms."""
     reproduce: str = ""
     """The line that would confirm the cause and the fix; empty where there is nothing to try."""
     confirmed: Confirmed | None = None

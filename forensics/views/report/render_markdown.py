@@ -89,7 +89,9 @@ def _quoted(lines: Sequence[Quote]) -> str:
     shown = []
     for line in lines:
         text = f"{line.place}  {line.text}"
-        fold = textwrap.TextWrapper(_QUOTE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        fold = textwrap.TextWrapper(
+            _QUOTE_WIDTH, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+        )
         shown += fold.wrap(text) or [text]
     return md.fence(shown)
 

@@ -56,7 +56,7 @@ def timeline(report: RunReport, places: Places) -> Timeline | None:
     if not rows:
         return None
     days = {row.time.date() for row in rows}
-    form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
+    form = "%m-%d %H:%M:%S" if len(days) > 1 and has_date(rows) else "%H:%M:%S"
     when = f"{rows[0].time:%Y-%m-%d}, the log's clock" if has_date(rows) else "the log has no date"
     longest = max((len(places.at(row.place)) for row in rows if row.place), default=0)
     room = max(TABLE_WIDTH - longest, _LEAST_TITLE)
@@ -121,7 +121,11 @@ def _as_code(text: str) -> str:
 
 def _quotes(finding: Finding, places: Places, room: int) -> list[Quote]:
     quotes = []
-    for line in folded(finding, room):
+    order = {path: number for number, path in enumerate(places.paths)}
+    lines = folded(finding, room)
+    for line in sorted(
+        lines, key=lambda one: (order.get(one.evidence.source, 0), one.evidence.line)
+    ):
         rank = f"{line.rank}: " if line.rank and not line.alike else ""
         alike = f"  (and {line.alike} alike)" if line.alike else ""
         quotes.append(Quote(places.at(line.evidence), f"{rank}{line.text}{alike}"))

@@ -8,6 +8,7 @@ from forensics.diagnosis import RunReport
 from forensics.findings import Finding
 from forensics.views.changes import phrase
 from forensics.views.clean import one_line
+from forensics.views.moments import moments
 from forensics.views.report.content import Row
 from forensics.views.terminal.others import lead_words
 from forensics.views.verdict import main_finding, verdict_words
@@ -48,9 +49,11 @@ def sentences(report: RunReport) -> list[str]:
         return [what, why, "No change can be advised from this log alone."]
     first = main.remedies[0]
     reason = one_line(first.reason).rstrip(".")
+    change = phrase(first)
     if reason:
-        reason = f": {reason}" if first.kind == "action" else f" ({reason})"
-    return [what, why, one_line(f"To mend it, {phrase(first)}{reason}.")]
+        nested = "(" in reason or change.endswith(")") or first.kind == "action"
+        reason = f": {reason}" if nested else f" ({reason})"
+    return [what, why, one_line(f"To mend it, {change}{reason}.")]
 
 
 def _no_cause(report: RunReport) -> list[str]:
@@ -138,21 +141,36 @@ def failed_at(report: RunReport) -> datetime | None:
 
 def impact(report: RunReport, places: Places) -> list[Row]:
     """Outcome and impact, a row each."""
-    run, cause = report.run, report.root_cause
+    run = report.run
     word, _, _ = verdict_words(report)
     rows = [Row("Outcome", f"{word}: the launch {_outcome(report)}")]
     if run.tags:
         rows.append(Row("Ranks", ranks_of(report)))
-    if cause is not None and run.failures:
-        who = f"{cause.rank}, " if cause.rank else ""
-        rows.append(Row("First to fail", f"{who}{places.at(cause.first)}"))
-    if echoes := _echo_ranks(report):
+    where = _where(report, places)
+    rows += where
+    first = where[-1].text.partition(",")[0] if where else ""
+    if echoes := [rank for rank in _echo_ranks(report) if rank != first]:
         rows.append(Row("In consequence", f"{fold_ranks(echoes)} failed later"))
     rows += _times(report)
     if early := _earliest(report):
-        where = places.at(early.known_at)
-        rows.append(Row("Foreseeable", f"{lead_words(early, run.outcome)}, at {where}"))
+        place = places.at(early.known_at)
+        rows.append(Row("Foreseeable", f"{lead_words(early, run.outcome)}, at {place}"))
     return [Row(row.label, one_line(row.text)) for row in rows]
+
+
+def _where(report: RunReport, places: Places) -> list[Row]:
+    """Where the cause stands and where the first failure, which need not be the same line."""
+    cause, rows = report.root_cause, []
+    failure = next((m for m in moments(report, places.paths) if m.kind == "failure"), None)
+    if cause is not None:
+        who = f"{cause.rank}, " if cause.rank else ""
+        rows.append(Row("Cause", f"{who}{places.at(cause.first)}"))
+    if failure is not None and failure.place is not None:
+        same = cause is not None and failure.place == cause.first
+        who = f"{failure.rank}, " if failure.rank else ""
+        text = f"{who}{places.at(failure.place)}"
+        rows = [Row("First to fail", text)] if same else [*rows, Row("First to fail", text)]
+    return rows
 
 
 def _echo_ranks(report: RunReport) -> list[str]:

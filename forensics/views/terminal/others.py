@@ -25,9 +25,9 @@ def lead_words(finding: Finding, outcome: str) -> str:
     if not finding.lead_s or finding.lead_s <= 0 or outcome not in BEFORE:
         return ""
     undated = finding.known_at.time is None or finding.known_at.time.year == NO_DATE
-    if undated and finding.lead_s >= LONGEST_START_S:
-        return ""  # two clocks without a year: their distance is no duration
-    return f"{duration(finding.lead_s)} {BEFORE[outcome]}"
+    # Two clocks without a year, of which one has a day: only the time of day can be held together.
+    seconds = finding.lead_s % LONGEST_START_S if undated else finding.lead_s
+    return f"{duration(seconds)} {BEFORE[outcome]}"
 
 
 def draw_precursors(page: Page, findings: Sequence[Finding], places: Places, outcome: str) -> None:

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from forensics.views.clean import clean, one_line
 
-
 _LEAST_COLUMN = 12
 """A label's column is given up for the text where both are narrower than this allows."""
 

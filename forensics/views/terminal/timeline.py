@@ -21,7 +21,7 @@ def draw_timeline(page: Page, report: RunReport, places: Places) -> None:
     days = {row.time.date() for row in rows}
     when = f"{rows[0].time:%Y-%m-%d}, the log's clock" if has_date(rows) else "no date"
     page.heading("Timeline", when)
-    form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M:%S"
+    form = "%m-%d %H:%M:%S" if len(days) > 1 and has_date(rows) else "%H:%M:%S"
     for row in rows:
         stamp = f"  {row.time.strftime(form)}  "
         line = Text(stamp)
