@@ -26,6 +26,7 @@ from forensics.cli.reproduce_options import (
     RemedyNumber,
     Resume,
     RunNumber,
+    Script,
     Search,
     Set,
     SkipControl,
@@ -66,6 +67,7 @@ def reproduce(
     folder: Folder = None,
     resume: Resume = None,
     dry_run: DryRun = False,
+    script: Script = None,
     yes: Yes = False,
     allow_foreign_code: AllowForeignCode = False,
     force: Force = False,
@@ -87,7 +89,7 @@ def reproduce(
 
     settings = site(context)
     asking = Asking(
-        settings, dry_run, yes, allow_foreign_code, force, format is Format.json, logs or []
+        settings, dry_run, script, yes, allow_foreign_code, force, format is Format.json, logs or []
     )
     wishes = Wishes(
         remedy=remedy,

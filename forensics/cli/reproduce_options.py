@@ -166,6 +166,14 @@ DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Show the plan and end."),
 ]
+Script = Annotated[
+    str | None,
+    typer.Option(
+        "--script",
+        metavar="FILE",
+        help="Write control and fix as a shell script to take elsewhere, and end; - prints it.",
+    ),
+]
 Yes = Annotated[
     bool,
     typer.Option("--yes", "-y", help="Run without asking; foreign code aside."),

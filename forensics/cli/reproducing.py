@@ -35,6 +35,8 @@ class Asking:
 
     settings: Effective
     dry_run: bool
+    script: str | None
+    """Where to write a script instead of running anything."""
     yes: bool
     allow_foreign_code: bool
     force: bool
@@ -69,7 +71,11 @@ def new_plan(
     place = folder or _new_folder([*asking.logs, str(launch or "")])
     wrap = Transport.parse(wishes.on).ask if wishes.on else None
     looked = preflight(subject, wishes.own_env, str(place.absolute()), wrap)
+    if asking.script is not None:
+        looked.subject = subject  # it is taken elsewhere: in the words of the log's release
     plan = make_plan(wishes, looked)
+    if asking.script is not None:
+        return _written(asking, plan, asking.script)
     if (stop := _shown(asking, plan)) is not None:
         return stop
     return _carried_out(asking, plan, place, again=False)
@@ -98,6 +104,25 @@ def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
     with ReadingProgress(asking.as_json) as progress:
         diagnosis = pipeline.analyze(asking.logs, asking.settings.for_rules(), progress)
     return of_log(diagnosis, asking.logs, run, launch)
+
+
+def _written(asking: Asking, plan: ReproductionPlan, script: str) -> int:
+    """Write the plan as a script, and show it where the script is not printed itself."""
+    from forensics import __version__
+    from forensics.reproduce.script_text import script_text
+    from forensics.views.output import STDOUT, destination
+    from forensics.views.reproduce.plan import show_plan
+
+    try:
+        text = script_text(plan, f"forensics {__version__}")
+    except ValueError as error:
+        raise PlanError(f"no script can hold this launch: {error}") from None
+    with destination(script) as out:
+        out.write(text)
+    if script != STDOUT:
+        show_plan(plan, console_for(sys.stdout, asking.settings["color"]))
+        error_line(f"nothing ran; the script is {script}")
+    return SHOWN
 
 
 def _shown(asking: Asking, plan: ReproductionPlan) -> int | None:

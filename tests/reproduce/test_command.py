@@ -310,3 +310,63 @@ def test_what_a_log_says_reaches_no_shell_and_stays_in_the_folder(
     outside = re.sub(r"```.*?```", "", report, flags=re.S)
     assert "<b>" not in re.sub(r"`[^`\n]*`", "", outside)
     assert "](http" not in re.sub(r"`[^`\n]*`", "", outside)
+
+
+def test_a_script_is_written_in_place_of_a_run(
+    program: Run, launched: list[str], home: Path
+) -> None:
+    script = home / "launch.sh"
+    done = program(FAILED, *launched, "--script", script, "--yes")
+    assert done.returncode == 0
+    assert f"nothing ran; the script is {script}" in done.stderr
+    assert not (home / "run").exists()
+    subprocess.run(["sh", "-n", script], check=True)
+    printed = program(FAILED, *launched, "--script", "-")
+    assert printed.stdout == script.read_text()
+    ran = subprocess.run(["sh", script, "control"], capture_output=True, text=True, check=False)
+    assert "Capture cuda graph failed" in ran.stdout + ran.stderr
+
+
+@pytest.fixture
+def ssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An `ssh` that stays here: its remote shell is ours."""
+    folder = home / "bin"
+    folder.mkdir()
+    text = '#!/bin/sh\nwhile [ "$1" != "--" ]; do shift; done; shift 2\nexec sh -c "$1"\n'
+    (folder / "ssh").write_text(text)
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("ssh")
+def test_elsewhere_is_looked_at_and_run_through_the_transport(
+    program: Run, launched: list[str], home: Path
+) -> None:
+    done = program(FAILED, *launched, "--on", "ssh:gpu1", "--yes", "--confirm", 0)
+    assert done.returncode == 0, done.stderr
+    assert "HERE  ssh -T " in done.stdout
+    assert "with sglang 0.5.16" in done.stdout
+    assert "\nCONFIRMED. " in done.stdout
+    plan = json.loads((home / "run" / "plan.json").read_text())
+    assert plan["on"] == "ssh:gpu1"
+    assert plan["trials"][0]["command"][0] == sys.executable
+
+
+@pytest.mark.usefixtures("ssh")
+def test_a_server_elsewhere_is_not_asked_from_here(program: Run, launched: list[str]) -> None:
+    done = program(FAILED, *launched, "--on", "ssh:gpu1", "--goal", "health")
+    assert done.returncode == 2
+    assert "out of reach: --goal ready" in done.stderr
+    assert program(FAILED, *launched, "--on", "carrier:pigeon").returncode == 2
+
+
+def test_the_best_value_is_searched_and_confirmed(
+    program: Run, launched: list[str], home: Path
+) -> None:
+    done = program(FAILED, *launched, "--yes", "--search", "mem-fraction-static")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((home / "run" / "reproduction.json").read_text())
+    assert found["best"]["name"] == "mem_fraction_static"
+    assert 0.95 <= found["best"]["value"] <= 0.97 < found["best"]["known_bad"]
+    assert found["trials"][-1]["role"] == "confirmation"
+    assert "BEST VALUE\n" in done.stdout
