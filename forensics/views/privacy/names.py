@@ -17,6 +17,8 @@ _MARKERS = frozenset(
 )
 """Parts of a path below a home from which on it tells of software, not of its owner."""
 
+_HOST_BITS = (1 << 64) - 1
+
 
 class Names:
     """The pseudonym of every name; the same name has the same one everywhere."""
@@ -113,7 +115,8 @@ class Names:
             address = ipaddress.IPv6Address(text)
         except ValueError:
             return shown
-        if address.is_loopback or address.is_unspecified:
+        is_network = address.is_link_local and not int(address) & _HOST_BITS  # fe80:: alone
+        if address.is_loopback or address.is_unspecified or is_network:
             return shown
         return self.add("link-local" if address.is_link_local else "ipv6", shown)
 

@@ -121,11 +121,9 @@ def _as_code(text: str) -> str:
 
 def _quotes(finding: Finding, places: Places, room: int) -> list[Quote]:
     quotes = []
-    order = {path: number for number, path in enumerate(places.paths)}
+    order = {path: n for n, path in enumerate(dict.fromkeys(e.source for e in finding.evidence))}
     lines = folded(finding, room)
-    for line in sorted(
-        lines, key=lambda one: (order.get(one.evidence.source, 0), one.evidence.line)
-    ):
+    for line in sorted(lines, key=lambda one: (order[one.evidence.source], one.evidence.line)):
         rank = f"{line.rank}: " if line.rank and not line.alike else ""
         alike = f"  (and {line.alike} alike)" if line.alike else ""
         quotes.append(Quote(places.at(line.evidence), f"{rank}{line.text}{alike}"))

@@ -40,6 +40,7 @@ def test_names_are_replaced_once_and_for_all(text: str, expected: str) -> None:
     "text",
     [
         "127.0.0.1 0.0.0.0 [::] ::1 localhost",
+        "a link-local address (fe80::) does not route",
         "sglang 0.5.9 nvidia-cublas-cu12==12.8.4.1 torch 2.9.1",
         "23:53:22 2026-02-18 TP0:12 cuda_graph_runner.py:370 log-7.txt:14222",
         "torch.OutOfMemoryError c10::Error std::add self.model_runner.sample",
