@@ -41,6 +41,7 @@ _ACTIONS = {
     "copy_weights_to_local_disk": "copy the weights to a local disk",
     "drain_node": "take the node out of service",
     "drop_argument": "leave the argument out",
+    "grant_sys_nice": "grant the capability SYS_NICE",
     "inspect_rank_gpu": "look at the rank's GPU",
     "install_missing_python_module": "install the missing Python module",
     "limit_image_size": "limit the size of images",

@@ -12,7 +12,7 @@ from forensics.views.clean import one_line
 from forensics.views.terminal.page import Page
 from forensics.views.words import sentence
 
-__all__ = ["draw_change", "draw_command", "phrase"]
+__all__ = ["draw_change", "draw_command"]
 
 _SIGN_STYLE = {"+": "green", "-": "red", " ": "dim"}
 
