@@ -62,7 +62,7 @@ def reproduce(
     load: Load = None,
     confirm: Confirm = 1,
     skip_control: SkipControl = False,
-    timeout: Timeout = 1800.0,
+    timeout: Timeout = None,
     on: On = None,
     folder: Folder = None,
     resume: Resume = None,

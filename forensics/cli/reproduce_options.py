@@ -134,8 +134,13 @@ SkipControl = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="S", min=1.0, help="Limit of each trial."),
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        min=1.0,
+        help="Limit of each trial; else 1800, or twice what the log's launch took.",
+    ),
 ]
 Folder = Annotated[
     Path | None,

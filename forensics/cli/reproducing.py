@@ -166,6 +166,8 @@ def _refused(asking: Asking, plan: ReproductionPlan) -> int | None:
         return None
     count = len(plan.trials)
     what = "this launch" if count == 1 else f"these {count} launches"
+    if plan.search is not None:
+        what = f"this search, up to {count + plan.search.trials + 1} launches"
     return None if typer.confirm(f"Run {what}?", err=True) else SHOWN
 
 

@@ -140,7 +140,7 @@ def _occupied(there: There, used: list[Gpu]) -> Iterator[Difference]:
                 weight="matters",
                 because="what others hold is missing to the launch, and may change meanwhile",
             )
-        elif baseline is not None and gpu.free_gib < baseline - 0.3 and not there.total_gib:
+        elif baseline is not None and baseline - SAME_GIB < gpu.free_gib < baseline - 0.3:
             yield Difference(
                 what=f"free on GPU {gpu.index}",
                 in_log=f"{baseline:.2f} GiB before weights",

@@ -34,7 +34,8 @@ def with_value(command: Sequence[str], name: str, value: float) -> list[str]:
 
     A flag that is given more than once is left once. The spelling in the command is kept.
     """
-    names, words, done = names_of(name), [], False
+    names, done = names_of(name), False
+    words: list[str] = []
     for group in groups(list(command), None):
         if group.field not in names:
             words += group.tokens

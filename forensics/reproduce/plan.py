@@ -22,6 +22,9 @@ LOAD = 32
 """Requests of a burst where the log does not show how many ran at once."""
 MOST_LOAD = 512
 
+LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1800.0, 4 * 3600.0
+"""Limits of a trial's time, where the user names none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -35,7 +38,7 @@ class Wishes:
     load: int | None = None
     confirmations: int = 1
     skip_control: bool = False
-    timeout_s: float = 1800.0
+    timeout_s: float | None = None
     search: str | None = None
     known_good: float | None = None
     margin_gib: float = 0.0
@@ -119,7 +122,7 @@ def _trials(
         expects="fails",
         goal=goal,
         load=load,
-        timeout_s=wishes.timeout_s,
+        timeout_s=wishes.timeout_s or _timeout_s(subject),
         predicted=shown,
     )
     trials = [] if _skips_control(subject, wishes) else [control]
@@ -196,6 +199,16 @@ def _goal(subject: Subject, wishes: Wishes) -> Goal:
     if subject.failure is not None and subject.failure.phase in ("serving", "shutdown"):
         return "load"
     return "ready"
+
+
+def _timeout_s(subject: Subject) -> float:
+    """Twice as long as the launch of the log took to be ready, or to fail before that."""
+    run = subject.report.run if subject.report else None
+    if run is None or run.started_at is None:
+        return LEAST_TIMEOUT_S
+    end = run.ready.time if run.ready is not None else run.ended_at
+    took = (end - run.started_at).total_seconds() if end is not None else 0.0
+    return min(max(2 * took, LEAST_TIMEOUT_S), MOST_TIMEOUT_S)
 
 
 def _load(subject: Subject) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from forensics.releases import table, version_key
 from forensics.reproduce.differences import (
+    HELD_GIB,
+    OUTSIDE_GIB,
     SAME_GIB,
     There,
     differences,
@@ -101,9 +103,16 @@ def _is_to_be_rewritten(subject: Subject) -> bool:
 
 
 def _baseline(there: There, found: Found) -> float | None:
-    """The log's baseline moved by as much as the cards differ; None where they are alike."""
+    """The log's baseline moved by as much as the cards differ and as others hold of the fullest.
+
+    None where cards are alike and empty.
+    """
     baseline, gpus = there.figures.baseline_gib, found.machine.gpus[: gpus_needed(there.launch)]
-    here = min((gpu.total_gib for gpu in gpus), default=None)
-    if baseline is None or here is None or there.total_gib is None:
+    if baseline is None or not gpus:
         return None
-    return None if abs(here - there.total_gib) <= SAME_GIB else baseline + here - there.total_gib
+    total = there.total_gib or baseline + OUTSIDE_GIB
+    larger = min(gpu.total_gib for gpu in gpus) - total
+    held = max(gpu.total_gib - gpu.free_gib for gpu in gpus)
+    moved_by = larger if abs(larger) > SAME_GIB else 0.0
+    moved_by -= held if held > HELD_GIB else 0.0
+    return baseline + moved_by if moved_by else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,14 @@ def test_the_interpreter_of_the_user_starts_the_launch() -> None:
 def test_a_plan_survives_its_document() -> None:
     made = plan(GENUINE / "h200-capture-failed.log")
     assert ReproductionPlan.model_validate_json(made.model_dump_json(by_alias=True)) == made
+
+
+def test_a_trial_has_twice_the_time_that_the_launch_took() -> None:
+    mine = subject(GENUINE / "h200-capture-failed.log")
+    assert mine.report is not None
+    run = mine.report.run
+    assert make_plan(Wishes(), Preflight(mine, HERE)).trials[0].timeout_s == 1800
+    assert run.started_at is not None
+    run.ended_at = run.started_at + timedelta(minutes=40)
+    assert make_plan(Wishes(), Preflight(mine, HERE)).trials[0].timeout_s == 4800
+    assert make_plan(Wishes(timeout_s=60), Preflight(mine, HERE)).trials[0].timeout_s == 60

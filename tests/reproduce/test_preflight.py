@@ -319,3 +319,15 @@ def test_the_gravest_difference_comes_first() -> None:
     there.launch.versions = {"triton": "3.4"}
     order = [d.weight for d in differences(there, machine(gpu(), sglang="0.5.9"), ())]
     assert order == sorted(order, key=["blocking", "matters", "minor"].index)
+
+
+def test_figures_are_expected_from_what_others_leave(packages: Path) -> None:
+    """Of cards of 140 GiB, the second has 100 taken: less by as much is there to share out."""
+    log = GENUINE / "h200-capture-failed.log"
+    mine = of_log(pipeline.analyze([str(log)]), [str(log)])
+    with_python(mine, sys.executable)
+    assert mine.figures.baseline_gib is not None
+    env = {"PYTHONPATH": str(packages), "CUDA_VISIBLE_DEVICES": "0"}
+    assert preflight(mine, env).baseline_gib is None
+    looked = preflight(mine, env | {"CUDA_VISIBLE_DEVICES": "1"})
+    assert looked.baseline_gib == pytest.approx(mine.figures.baseline_gib - 101)
