@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from forensics.tui.keys import KEYS
+from forensics.views.clean import one_line
 
 if TYPE_CHECKING:
     from forensics.tui.screen import TimelineScreen
@@ -34,19 +36,18 @@ class ToolCommands(Provider):
         screen = cast("TimelineScreen", self.screen)
         for key in KEYS:
             if key.action not in _NOT_HERE:
-                yield key.text, f"key {key.label}", _action(screen, key.action)
-        for number in range(screen.runs):
-            yield f"--run {number + 1}", "Look at this launch", _action(screen, f"to_run({number})")
+                yield key.text, f"key {key.label}", partial(screen.run_action, key.action)
+        desk = screen.desk
+        runs = len(desk.loaded.diagnosis.reports) if desk else 0
+        for number in range(runs):
+            yield (
+                f"--run {number + 1}",
+                "Look at this launch",
+                partial(screen.action_to_run, number),
+            )
         for severity in ("critical", "warning", "info"):
             words = f"Only events from {severity} on"
-            yield f"--fail-on {severity}", words, _action(screen, f"only('sev:{severity}')")
-        for rank in screen.ranks:
-            action = f"only('rank:{rank}')"
-            yield f"--rank {rank}", "Only the events of this rank", _action(screen, action)
-
-
-def _action(screen: TimelineScreen, action: str) -> Callable[[], object]:
-    async def run() -> None:
-        await screen.run_action(action)
-
-    return run
+            yield f"--fail-on {severity}", words, partial(screen.only, f"sev:{severity}")
+        for rank in desk.report.run.tags if desk else []:
+            words = "Only the events of this rank"
+            yield f"--rank {one_line(rank)}", words, partial(screen.only, f'rank:"{rank}"')

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+
 from rich.text import Text
 from textual import events
 from textual.message import Message
@@ -23,7 +26,7 @@ class Crumbs(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._trail = Text("reading")
+        self._trail = Text()
         self._state = Text()
 
     def trail(self, text: Text) -> None:
@@ -110,6 +113,12 @@ def _run_label(report: RunReport) -> tuple[str, str]:
     phase = PHASE.get(report.run.phase, report.run.phase)
     where = f" {phase}" if tone == "bad" else ""
     return f"Run {report.run.number} {word}{where}", TONE_STYLE[tone].removeprefix("bold ")
+
+
+def names_of(paths: Iterable[str]) -> Text:
+    """The logs, before anything is known of them."""
+    names = [one_line(os.path.basename(path.rstrip("/")) or path) for path in paths]
+    return Text(", ".join(names), style="bold")
 
 
 def trail_of(loaded: Loaded, selection: Selection) -> Text:

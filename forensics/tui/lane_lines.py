@@ -26,7 +26,8 @@ _FREE_WIDTH = 7
 
 def label_width(rows: list[LaneRow]) -> int:
     """Columns of the labels: the cursor, the name and what is free."""
-    names = max((len(row.label) + 2 * bool(row.key) for row in rows), default=0)
+    drawn = [row for row in rows if not row.folds or row.folded]
+    names = max((len(row.label) + 2 * bool(row.key) for row in drawn), default=0)
     free = _FREE_WIDTH if any(lane.free for row in rows for lane in row.lanes) else 0
     return min(names, LABEL + 2) + free + 3
 
@@ -78,13 +79,14 @@ def row_line(
     fold = ("+ " if row.folded else "- ") if row.folds else ("  " if row.key else "")
     name = f"{fold}{row.label}"
     lane = row.drawn
-    free = "" if row.folds and not row.folded else _free_at(lane, at)
+    free = _free_at(lane, at)
+    if row.folds and not row.folded:
+        return Text(f"{sign}{name}", style="bold" if cursor or chosen else "dim")
     room = margin - len(sign) - len(free) - 1
     line = Text(f"{sign}{name[:room]:<{room}}{free} ", style="bold" if cursor or chosen else "")
     if chosen:
         line.stylize("reverse", 2, 2 + len(name[:room]))
-    if not row.folds or row.folded:
-        append_cells(line, lane_cells(lane, scale), scale, at)
+    append_cells(line, lane_cells(lane, scale), scale, at)
     return line
 
 

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from forensics.tui.clipboard import copy, text_of
 from forensics.tui.commands import ToolCommands
-from forensics.tui.crumbs import TONE_STYLE, Crumbs, RunBar, RunChosen, trail_of
+from forensics.tui.crumbs import TONE_STYLE, Crumbs, RunBar, RunChosen, names_of, trail_of
 from forensics.tui.desk import Desk
 from forensics.tui.engine import Arrived, Broke, Engine, News, Progress
 from forensics.tui.foot import Foot, PageChosen, Tabs
@@ -61,6 +61,7 @@ class TimelineScreen(Screen[None]):
     def on_mount(self) -> None:
         """Everything is there: the log can be read at once, the engine may run."""
         self.on_resize()
+        self.crumbs.trail(names_of(source.path for source in self.engine.store.sources))
         self.action_page("raw")
         self.engine.start(self.post_message)
 
@@ -84,16 +85,6 @@ class TimelineScreen(Screen[None]):
     def crumbs(self) -> Crumbs:
         """The top line."""
         return self.query_one(Crumbs)
-
-    @property
-    def runs(self) -> int:
-        """How many runs there are by now."""
-        return len(self.desk.loaded.diagnosis.reports) if self.desk else 0
-
-    @property
-    def ranks(self) -> list[str]:
-        """The ranks of the run that is looked at."""
-        return self.desk.report.run.tags if self.desk else []
 
     # What the engine tells
 
@@ -173,14 +164,13 @@ class TimelineScreen(Screen[None]):
 
     def on_finding_chosen(self, message: FindingChosen) -> None:
         """Go to a finding."""
-        if self.desk is not None and self.desk.to_finding(message.finding_id):
-            self.draw()
+        if self.desk is not None:
+            self._move(self.desk.to_finding(message.finding_id))
 
     def on_rank_chosen(self, message: RankChosen) -> None:
         """Look at one rank, or at all."""
         if self.desk is not None:
-            self.desk.rank(message.rank)
-            self.draw()
+            self._move(self.desk.rank(message.rank))
 
     def on_run_chosen(self, message: RunChosen) -> None:
         """Look at another run."""
@@ -263,7 +253,7 @@ class TimelineScreen(Screen[None]):
         except CriteriaError as error:
             self.say(str(error))
 
-    def action_only(self, typed: str) -> None:
+    def only(self, typed: str) -> None:
         """Filter the events."""
         self.action_page("events")
         self.on_asked(Asked("filter", typed))
@@ -283,8 +273,7 @@ class TimelineScreen(Screen[None]):
     def action_pause(self) -> None:
         """Stop drawing what comes, and go on."""
         if not self.engine.live:
-            self.say("nothing is followed: the log is read as it is")
-            return
+            return self.say("nothing is followed: the log is read as it is")
         self._paused = not self._paused
         self.crumbs.state("PAUSED, space goes on" if self._paused else "", "bold yellow")
         if not self._paused and self._held is not None:
@@ -297,9 +286,8 @@ class TimelineScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Back to the finding; there, to all ranks."""
-        if self.desk is not None and self.pages.page == "detail" and self.desk.selection.rank:
-            self.desk.rank(None)
-            self.draw()
+        if self.desk is not None and self.pages.page == "detail":
+            self._move(self.desk.rank(None))
         self._asked_to_leave = False
         self.action_page("detail")
 

@@ -17,8 +17,8 @@ from forensics.tui.engine import Engine, Reader
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     """Runs a script on the timeline of some logs; gives the program when it has ended."""
-    monkeypatch.delenv("TMUX", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("TMUX", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
 
     def run(
         logs: list[Path] | Callable[[], Engine],

@@ -9,7 +9,9 @@ from textual.pilot import Pilot
 
 from forensics.tui.app import TimelineApp
 from forensics.tui.desk import Desk
+from forensics.tui.raw import RawPane
 from forensics.tui.screen import TimelineScreen
+from forensics.tui.table import EventTable
 
 PATIENCE_S = 30.0
 
@@ -56,6 +58,18 @@ class Player:
         await self.until(lambda: table._rows and table._rows.complete, "the events are found")
         await self.pilot.pause(0.25)
 
+    async def settle(self) -> None:
+        """Wait until nothing moves, and put the cursors where they stand at leisure.
+
+        How far a table was indexed when the cursor came decides where in it the row stands.
+        """
+        await self.pilot.pause(0.4)
+        pages = self.screen.pages
+        for pane in (pages.table, pages.raw):
+            pane.go(0)
+            pane.go(pane.cursor if self.screen.desk is None else _row(pane, self.desk), center=True)
+        await self.pilot.pause(0.2)
+
     def lines(self) -> list[str]:
         """The screen as text."""
         compositor = self.app.screen._compositor
@@ -65,6 +79,14 @@ class Player:
     def text(self) -> str:
         """The screen as one text."""
         return "\n".join(self.lines())
+
+
+def _row(pane: EventTable | RawPane, desk: Desk) -> int:
+    """The row of the selected line."""
+    source, line = desk.selection.source, desk.selection.line or 1
+    if isinstance(pane, RawPane):
+        return line - 1
+    return pane._rows.row_of(source, line) if pane._rows else 0
 
 
 Script = Callable[[Player], Awaitable[None]]
