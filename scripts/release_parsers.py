@@ -98,7 +98,8 @@ def described(action):
     return {
         "flags": list(action.option_strings), "dest": action.dest,
         "action": type(action).__name__, "nargs": action.nargs, "type": kind,
-        "default": plain(action.default), "choices": choices or None,
+        "default": plain(action.default),
+        "choices": None if choices in ([], ["auto"]) else choices,  # the rest is a stand-in's
         "const": plain(action.const if const is None else const), "required": action.required,
     }
 

@@ -27,6 +27,7 @@ _FIRST = (
 )
 _ALWAYS_RESOLVED = frozenset(
     {"random_seed", "cuda_graph_config", "piecewise_cuda_graph_tokens", "nccl_port"}
+    | {"custom_sigquit_handler", "stat_loggers"}
     | {"piecewise_cuda_graph_max_tokens", "uses_mamba_radix_cache"}
 )
 _OWN_CHOICES: dict[str, tuple[Value, ...]] = {
@@ -66,6 +67,8 @@ _NEVER_OWN: dict[str, frozenset[str]] = {
     ),
 }
 """Backends that no rule of SGLang picks (source of 0.4.6.post5, 0.5.9, 0.5.23): they were typed."""
+_HIGHEST_OWN_FRACTION = 0.92
+"""No rule of any release picks more on any card (0.911 on the largest; 0.88 fixed to 0.4.4)."""
 _FEATURE_RULES = frozenset(
     {"disable_overlap_schedule", "disable_piecewise_cuda_graph", "disable_shared_experts_fusion"}
     | {"disable_hybrid_swa_memory", "disable_chunked_prefix_cache", "disable_prefill_cuda_graph"}
@@ -178,6 +181,8 @@ def _generated_sizes(sizes: list[Value]) -> list[list[int]]:
 
 def _rule_mark(launch: Launch, field: str, value: Value) -> str:
     speculative = launch.flags.get("speculative_algorithm") is not None
+    if not _is_choice(launch, field, value):
+        return RESOLVED
     if field == "max_running_requests" and not speculative:
         return LIKELY
     if value in _NEVER_OWN.get(field, ()):
@@ -189,6 +194,13 @@ def _rule_mark(launch: Launch, field: str, value: Value) -> str:
     return RESOLVED if value in _OWN_CHOICES.get(field, ()) else LIKELY
 
 
+def _is_choice(launch: Launch, field: str, value: Value) -> bool:
+    """Whether the parser takes the value; a build between releases may take more than they do."""
+    declared = launch.table().fields[field]
+    is_known = (launch.release or launch.versions.get("sglang")) == launch.table().version
+    return not (is_known and declared.choices) or value in declared.choices
+
+
 def _fraction_mark(launch: Launch, value: Value, gpu_total_mib: float | None) -> str:
     if not isinstance(value, int | float):
         return LIKELY
@@ -198,7 +210,8 @@ def _fraction_mark(launch: Launch, value: Value, gpu_total_mib: float | None) ->
         if automatic is not None and abs(value - automatic) <= 0.002 + 1e-9:
             return RESOLVED
         return LIKELY
-    return LIKELY if abs(value * 100 - round(value * 100)) < 1e-6 else RESOLVED
+    people = abs(value * 100 - round(value * 100)) < 1e-6 or value > _HIGHEST_OWN_FRACTION
+    return LIKELY if people else RESOLVED
 
 
 def _class_default(launch: Launch, field: str, gpu_total_mib: float) -> int | None:

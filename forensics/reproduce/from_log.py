@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from forensics.launch.arguments import Group, groups, tokens, untypable
 from forensics.launch.minimal import RESOLVED, minimal_flags
@@ -16,18 +16,37 @@ EXPANSION = re.compile(r"\$(?:\w|\{|\()|`")
 """What a shell would have put something else for: the log shows the text before it did."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
+_SAID = {
+    "attention_backend": frozenset(
+        {"attention_backend_default", "attention_backend_chosen", "attention_backend_for"}
+        | {"attention_backend_overridden"}
+    )
+}
+"""What SGLang prints when it picks a value itself ("Attention backend not specified. Use ...").
+
+Some models' own rules are silent; then the value is given, which comes to the same launch.
+"""
 _LOADS_CODE = re.compile(
     r"(?:LD|DYLD|PYTHON|BASH|PERL|GIT|PIP|UV|CONDA)[_A-Z0-9]*|ENV|PATH|SHELLOPTS|IFS"
 )
 
 
-def dumped_arguments(launch: Launch, gpu_total_mib: float | None, notes: list[str]) -> list[str]:
-    """The flags that must be typed to come to a dumped launch; what is left out goes to `notes`."""
+def dumped_arguments(
+    launch: Launch, gpu_total_mib: float | None, kinds: Collection[str], notes: list[str]
+) -> list[str]:
+    """The flags that must be typed to come to a dumped launch; what is left out goes to `notes`.
+
+    `kinds` are the kinds of line that the log has: SGLang says when it picks a backend itself.
+    """
     found = minimal_flags(launch, gpu_total_mib)
     words: list[str] = []
     left: list[str] = []
     for argument in found:
-        if argument.mark == RESOLVED:
+        own = argument.mark == RESOLVED
+        if own and _may_be_typed(argument.field, argument.value, kinds):
+            notes.append(f"{shown(argument.tokens)} is kept: the log does not say who chose it.")
+            own = False
+        if own:
             left.append(shown(argument.tokens))
         elif any(REDACTED in token for token in argument.tokens):
             notes.append(_redacted(argument.tokens[0]))
@@ -47,6 +66,18 @@ def dumped_arguments(launch: Launch, gpu_total_mib: float | None, notes: list[st
     if launch.truncated:
         notes.append("The log's arguments are cut: flags behind the cut are not known.")
     return words
+
+
+def _may_be_typed(name: str, value: Value, kinds: Collection[str]) -> bool:
+    """Of a value that may be SGLang's own choice: whether to give it all the same.
+
+    On the same machine that comes to the same launch, and it does not hinge on a guess.
+    """
+    if name in _SAID:
+        return not _SAID[name] & set(kinds)
+    if name == "mem_fraction_static":  # its own choices have three decimals
+        return isinstance(value, float) and round(value, 2) == value
+    return name == "page_size" and value != 1
 
 
 def typed_arguments(launch: Launch, notes: list[str]) -> list[str]:
@@ -92,7 +123,7 @@ def _positional(model: str, launch: Launch, notes: list[str]) -> list[str]:
 def _put_right(group: Group, dumped: Value, release: Release | None, notes: list[str]) -> list[str]:
     flag = group.tokens[0].split("=", 1)[0]
     words = tokens(group.field, dumped, release) if group.field and release else None
-    if words and dumped is not None and not any(REDACTED in word for word in words):
+    if words and not any(REDACTED in word or EXPANSION.search(word) for word in words):
         return words
     notes.append(
         f"{shown([flag])} is left out: the log shows {shown(group.tokens[1:] or group.tokens)},"
@@ -102,8 +133,7 @@ def _put_right(group: Group, dumped: Value, release: Release | None, notes: list
 
 
 def _spoiled(text: str, typed: Value, dumped: Value) -> bool:
-    unexpanded = EXPANSION.search(text) is not None and typed != dumped
-    return unexpanded or _lost_quotes(typed, dumped)
+    return EXPANSION.search(text) is not None or _lost_quotes(typed, dumped)
 
 
 def _lost_quotes(typed: Value, dumped: Value) -> bool:

@@ -39,6 +39,13 @@ _SERVE_SHOWN = re.compile(
 )
 _BINARY = re.compile(r"python(?:3(?:\.\d+)?)?")
 _FILE_BYTES = 1 << 20
+_CARDS_MIB = (
+    *(15_360, 23_028, 24_564, 32_607, 40_960, 46_068, 49_140, 81_559, 97_871, 143_771, 183_359),
+    *(196_592, 262_128, 275_040, 294_896),
+)
+"""T4, A10, 4090, 5090, A100, L40S, A6000, H100, H20, H200, B200, MI300X, MI325X, B300, MI355X."""
+_NEARLY = 0.955
+"""Less is free of a card in use, or of another card."""
 
 
 @dataclass(slots=True)
@@ -80,7 +87,8 @@ def from_run(run: Run, gpu_total_mib: float | None = None) -> Rebuilt:
         program = _program(launch.program, run, launch)
     else:
         source = "the server's arguments that the log shows"
-        arguments = dumped_arguments(launch, gpu_total_mib, notes)
+        total_mib = gpu_total_mib or _card_mib(run)
+        arguments = dumped_arguments(launch, total_mib, run.counts.keys(), notes)
         program = _program([], run, launch)
     notes += _circumstances(run, launch)
     env = environment(launch.env, notes)
@@ -161,6 +169,13 @@ def _is_of_this_launch(launch: Launch) -> bool:
     if not isinstance(named, str) or not isinstance(dumped, str):
         return True
     return named == dumped or bool(EXPANSION.search(named)) or REDACTED in named + dumped
+
+
+def _card_mib(run: Run) -> float | None:
+    """The card by what was free at the start, where that is nearly all of a known one."""
+    free = [row.free_gib for row in run.memory if row.free_gib is not None][:1]
+    fitting = [mib for mib in _CARDS_MIB if free and _NEARLY * mib <= free[0] * 1024 <= mib]
+    return fitting[0] if fitting else None
 
 
 def _program(shown: list[str], run: Run, launch: Launch) -> list[str]:
