@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,6 +83,7 @@ def probe(
     model's shape. Needs PyTorch, a GPU that nothing else uses, and the model's config.json.
     Exit code: 0 captured, 1 out of memory.
     """
+    from forensics.cli.model_config import read_config
     from forensics.memory.model_shape import ShapeError
     from forensics.probe.geometry import Asked
     from forensics.probe.model import ProbeError
@@ -106,7 +106,9 @@ def probe(
     )
     try:
         found = _launch(log, run)
-        report = _probed(found, _config(settings["model_config"], found), asked, device, dry_run)
+        model = found.launch.get("model_path") if found else None
+        config = read_config(settings["model_config"], model)
+        report = _probed(found, config, asked, device, dry_run)
     except (ProbeError, ShapeError) as error:
         error_line(str(error))
         raise typer.Exit(USAGE) from None
@@ -153,26 +155,6 @@ def _launch(log: str | None, number: int | None) -> Run | None:
             raise ProbeError(f"{log}: there is no launch {number}")
     begun = [one for one in runs if any(r.capture_begin_gib for r in one.ledgers())]
     return (begun or runs)[-1]
-
-
-def _config(path: Path | None, run: Run | None) -> dict[str, Any]:
-    """The model's configuration: as given, else beside the model that the log names."""
-    import json
-
-    from forensics.probe.model import ProbeError
-
-    if path is None:
-        model = run.launch.get("model_path") if run else None
-        path = Path(model) / "config.json" if isinstance(model, str) else None
-        if path is None or not path.is_file():
-            raise ProbeError("the model's shape is needed: --model-config FILE (its config.json)")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ProbeError(f"{path}: not JSON") from None
-    if not isinstance(found, dict):
-        raise ProbeError(f"{path}: no JSON object")
-    return found
 
 
 def _numbers(text: str | None) -> list[int]:

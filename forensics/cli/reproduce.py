@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from forensics.cli.options import AsColor, AsFormat, Color, Debug, Format
+from forensics.cli.options import AsColor, AsFormat, Color, Debug, Format, ModelConfig
 from forensics.cli.program import USAGE, app, guarded
 from forensics.cli.reproduce_options import (
     AllowForeignCode,
@@ -26,6 +26,7 @@ from forensics.cli.reproduce_options import (
     RemedyNumber,
     Resume,
     RunNumber,
+    Scale,
     Script,
     Search,
     Set,
@@ -64,6 +65,8 @@ def reproduce(
     skip_control: SkipControl = False,
     timeout: Timeout = None,
     on: On = None,
+    scale: Scale = False,
+    model_config: ModelConfig = None,
     folder: Folder = None,
     resume: Resume = None,
     dry_run: DryRun = False,
@@ -81,6 +84,7 @@ def reproduce(
     was shown; 4 it does not; 5 nothing was decided.
     """
     from forensics.cli.reproducing import Asking, go_on, new_plan
+    from forensics.memory.model_shape import ShapeError
     from forensics.reproduce.choosing import PlanError
     from forensics.reproduce.folder import FolderError
     from forensics.reproduce.plan import Wishes
@@ -106,6 +110,7 @@ def reproduce(
         own_env=_variables(env),
         everywhere=with_ or (),
         on=on,
+        scale=scale,
     )
     try:
         if resume is not None:
@@ -113,7 +118,7 @@ def reproduce(
             code = go_on(asking, resume)
         else:
             code = new_plan(asking, wishes, launch, run, python, folder)
-    except (PlanError, FolderError, TransportError) as error:
+    except (PlanError, FolderError, TransportError, ShapeError) as error:
         error_line(str(error))
         code = USAGE
     raise typer.Exit(code)

@@ -171,6 +171,14 @@ DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Show the plan and end."),
 ]
+Scale = Annotated[
+    bool,
+    typer.Option(
+        "--scale",
+        help="Fewer or smaller GPUs than the log's: a smaller model with random weights and the "
+        "same memory geometry of a rank; needs its config.json.",
+    ),
+]
 Script = Annotated[
     str | None,
     typer.Option(

@@ -20,7 +20,9 @@ from forensics.views.console import console_for, error_line
 if TYPE_CHECKING:
     from forensics.reproduce.model import Reproduction, ReproductionPlan
     from forensics.reproduce.plan import Wishes
+    from forensics.reproduce.preflight import Preflight
     from forensics.reproduce.run import Extras
+    from forensics.reproduce.scale_plan import Scaling
     from forensics.reproduce.subject import Subject
     from forensics.settings import Effective
 
@@ -73,11 +75,15 @@ def new_plan(
     looked = preflight(subject, wishes.own_env, str(place.absolute()), wrap)
     if asking.script is not None:
         looked.subject = subject  # it is taken elsewhere: in the words of the log's release
-    plan = make_plan(wishes, looked)
+    scaling = _scaling(asking, wishes, looked, place) if wishes.scale else None
+    plan = make_plan(wishes, looked, scaling.trials if scaling else None)
+    plan = scaling.plan(plan) if scaling else plan
     if asking.script is not None:
         return _written(asking, plan, asking.script)
     if (stop := _shown(asking, plan)) is not None:
         return stop
+    if scaling is not None:
+        scaling.write_model()
     return _carried_out(asking, plan, place, again=False)
 
 
@@ -104,6 +110,23 @@ def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
     with ReadingProgress(asking.as_json) as progress:
         diagnosis = pipeline.analyze(asking.logs, asking.settings.for_rules(), progress)
     return of_log(diagnosis, asking.logs, run, launch)
+
+
+def _scaling(asking: Asking, wishes: Wishes, looked: Preflight, place: Path) -> Scaling:
+    """How the launch is scaled down to this machine. Raises PlanError, ShapeError."""
+    from forensics.cli.model_config import read_config
+    from forensics.reproduce.scale import Here
+    from forensics.reproduce.scale_plan import scaling_of
+
+    others = [("--search", wishes.search), ("--on", wishes.on), ("--script", asking.script)]
+    if clash := next((name for name, value in others if value is not None), None):
+        raise PlanError(f"--scale does not go with {clash}")
+    subject, gpus = looked.subject, looked.found.machine.gpus
+    config = read_config(asking.settings["model_config"], subject.launch.get("model_path"))
+    free = min((gpu.free_gib for gpu in gpus), default=0.0)
+    folder = place.absolute().with_name(f"{place.name}-model")
+    here = Here(len(gpus), free)
+    return scaling_of(config, subject.launch, subject.figures, subject.total_gib, here, folder)
 
 
 def _written(asking: Asking, plan: ReproductionPlan, script: str) -> int:

@@ -30,20 +30,27 @@ def value_in(command: Sequence[str], name: str) -> float | None:
 
 
 def with_value(command: Sequence[str], name: str, value: float) -> list[str]:
-    """The argument list with a field set: where it stands, else at the end.
+    """The argument list with a number set: where it stands, else at the end."""
+    return with_text(command, name, typed(value))
 
-    A flag that is given more than once is left once. The spelling in the command is kept.
+
+def with_text(command: Sequence[str], name: str, text: str | None) -> list[str]:
+    """The argument list with a field set: where it stands, else at the end; None takes it away.
+
+    A flag that is given more than once is left once. The spelling in the command is kept; an empty
+    text is a switch.
     """
-    names, done = names_of(name), False
+    names, done = names_of(name), text is None
+    new = [] if not text else [text]
     words: list[str] = []
     for group in groups(list(command), None):
         if group.field not in names:
             words += group.tokens
         elif not done:
-            words += [group.tokens[0].split("=", 1)[0], typed(value)]
+            words += [group.tokens[0].split("=", 1)[0], *new]
             done = True
     if not done:
-        words += [f"--{name.replace('_', '-')}", typed(value)]
+        words += [f"--{name.replace('_', '-')}", *new]
     return words
 
 

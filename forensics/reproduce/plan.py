@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from forensics.launch import diff
@@ -24,6 +24,9 @@ MOST_LOAD = 512
 
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1800.0, 4 * 3600.0
 """Limits of a trial's time, where the user names none."""
+
+
+Rewrite = Callable[[Sequence[TrialPlan]], list[TrialPlan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,16 @@ class Wishes:
     own_env: dict[str, str] = field(default_factory=dict)
     on: str | None = None
     """Where to run, as `--on` has it."""
+    scale: bool = False
+    """Scaled down to the machine at hand."""
 
 
-def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
+def make_plan(
+    wishes: Wishes, preflight: Preflight, rewrite: Rewrite | None = None
+) -> ReproductionPlan:
     """The plan for the launch of a preflight, on the machine that it looked at.
 
+    `rewrite` has the last word on the trials, such as another size of everything.
     Raises PlanError where there is nothing to reproduce, or nothing to change.
     """
     subject = preflight.subject
@@ -65,6 +73,7 @@ def make_plan(wishes: Wishes, preflight: Preflight) -> ReproductionPlan:
         if not (wishes.settings or wishes.remedy):
             choice = start_of(ask) if _skips_control(subject, wishes) else None
     trials = _trials(subject, wishes, choice, preflight.baseline_gib)
+    trials = rewrite(trials) if rewrite else trials
     _reached(trials, transport)
     return ReproductionPlan(
         logs=subject.logs,
