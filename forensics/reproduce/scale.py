@@ -132,8 +132,8 @@ def scaled(config: Mapping[str, Any], original: Original, here: Here) -> Scaled:
         )
     if here.gpus < 1:
         raise ScaleError("no GPU is known here")
-    tp_size = next(n for n in range(min(original.tp_size, here.gpus), 0, -1)
-                   if original.tp_size % n == 0)  # fmt: skip
+    fewer = range(min(original.tp_size, here.gpus), 0, -1)
+    tp_size = next(size for size in fewer if original.tp_size % size == 0)
     baseline_here = here.free_gib - original.outside_gib
     ballast = max(baseline_here - baseline, 0.0)
     ballast = ballast if ballast > SAME_GIB else 0.0
@@ -149,22 +149,26 @@ def scaled(config: Mapping[str, Any], original: Original, here: Here) -> Scaled:
         to_weights_gib=weights * min(baseline_here / baseline, 1.0),
     )
     context = figures.context_len or model.shape.context_len
-    there = situation(
-        figures.model_copy(update={"context_len": context}),
-        original.fraction,
-        original.max_running_requests,
-    )
-    taken = there.taken if there is not None else None
     return Scaled(
         model,
         original,
         tp_size,
         baseline_here,
         ballast,
-        taken.fixed_gib + taken.pool_excess_gib if taken is not None else 0.0,
+        _taken(original, context),
         context,
         _limits(model, original, tp_size, baseline, baseline_here, ballast),
     )
+
+
+def _taken(original: Original, context_len: int) -> float:
+    """What was taken between sizing and capture there, the request table left out."""
+    there = situation(
+        original.figures.model_copy(update={"context_len": context_len}),
+        original.fraction,
+        original.max_running_requests,
+    )
+    return there.taken.fixed_gib + there.taken.pool_excess_gib if there is not None else 0.0
 
 
 def _weights(config: Mapping[str, Any], original: Original) -> float:
