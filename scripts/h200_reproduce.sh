@@ -6,7 +6,7 @@
 # fraction searched, and capture probed without a server. The figures that are expected are those
 # of an NVIDIA H200 (139.8 GiB) with SGLang 0.5.16; other cards need another FRACTION.
 #
-# usage: h200_reproduce.sh DIR STAGE...     stages: model crash analyze reproduce search probe
+# usage: h200_reproduce.sh DIR STAGE...  stages: model crash analyze reproduce search probe scale
 #   DIR gets logs, plans and verdicts; stages build on the ones before.
 # PYTHON (python3) has SGLang and what forensics needs; MODELS (/models) gets the model's shape.
 set -u
@@ -90,11 +90,21 @@ for stage in "$@"; do
                 --folder "$out/search" --color never > "$out/search.txt"
             ;;
         probe)
-            for at in $fraction 0.975; do
+            for at in $fraction 0.975 0.96; do
                 forensics probe "$log" --mem-fraction-static "$at" --format json \
                     > "$out/probe-$at.json"
                 said "probe at $at" $?
             done
+            ;;
+        scale)   # as on a card of 79 GiB: the rest is held meanwhile
+            "$python" "$here/forensics/reproduce/ballast.py" 79.1 sleep 1000 &
+            held=$!
+            sleep 5
+            forensics reproduce "$log" --scale --yes --goal capture --timeout 240 \
+                --folder "$out/scale" --color never > "$out/scale.txt"
+            set -- $?
+            kill "$held"
+            said "scaled down" "$1"
             ;;
         *) echo "unknown stage $stage" >&2; exit 2 ;;
     esac

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.launch import Launch
+from forensics.memory.model_shape import ModelShape
 from forensics.reproduce import ballast
 from forensics.reproduce.figures import predicted
 from forensics.reproduce.flag_values import typed, value_in, with_text, with_value
@@ -128,6 +129,9 @@ def scaling_of(
         raise ScaleError(
             "a launch with a draft model cannot be scaled down: only one model shrinks"
         )
+    if figures.context_len is None:
+        context = ModelShape.of_config(config).context_len
+        figures = figures.model_copy(update={"context_len": context})
     running = launch.number("max_running_requests")
     original = Original(
         tp_size=_whole(launch, "tp_size"),
