@@ -64,7 +64,7 @@ def _about(plan: ReproductionPlan) -> Iterator[str]:
     if plan.diff:
         yield ""
         yield "From control to fix:"
-        yield from (f"  {line}" for line in plan.diff)
+        yield from (f"  {line[:1]} {line[1:]}".rstrip() for line in plan.diff)
     for title, sentences in (
         ("Of the launch:", plan.notes),
         ("This runs foreign code:", [f"{c.what}: {c.because}" for c in plan.consents]),

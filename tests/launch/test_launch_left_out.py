@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forensics.launch import Launch, not_repeated
+from forensics.launch.arguments import tokens, untypable
 
 
 def launch(**flags: object) -> Launch:
@@ -53,3 +54,29 @@ def test_a_draft_at_the_model_path_is_repeated_where_it_is_used() -> None:
     unused = launch(speculative_draft_model_path="/m")
     used = launch(speculative_draft_model_path="/m", speculative_algorithm="EAGLE")
     assert (draft in unused.argv(), draft in used.argv()) == (False, True)
+
+
+def test_a_fraction_above_what_any_rule_picks_was_typed() -> None:
+    assert launch(mem_fraction_static=0.9775).argv()[-2:] == ["--mem-fraction-static", "0.9775"]
+
+
+def test_what_the_parser_would_refuse_was_not_typed() -> None:
+    own = launch(load_format="made_up_by_resolution")
+    assert not_repeated(own) == ["--load-format made_up_by_resolution"]
+    own.release = "0.5.9.dev40+gabcdef"  # a build may take more than its release does
+    assert not_repeated(own) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("served_model_name", "--"),
+        ("served_model_name", "a\0b"),
+        ("cuda_graph_bs", []),
+        ("lora_target_modules", ["a", "-b"]),
+    ],
+)
+def test_what_no_command_line_says(field: str, value: object) -> None:
+    table = launch().table()
+    assert untypable(field, value, table)  # type: ignore[arg-type]
+    assert tokens(field, value, table) == []  # type: ignore[arg-type]
