@@ -36,6 +36,7 @@ class Pages(Horizontal):
         self.page = PAGES[0]
         """The page that was chosen."""
         self.together = False
+        self._left = Vertical(id="left")
         self.table = EventTable(store, id="events")
         self.raw = RawPane(store, id="raw")
         self.detail = DetailPane(id="detail")
@@ -44,7 +45,7 @@ class Pages(Horizontal):
 
     def compose(self) -> ComposeResult:
         """Events above the log at the left, the finding at the right, the others alone."""
-        with Vertical(id="left"):
+        with self._left:
             yield self.table
             yield self.raw
         yield self.detail
@@ -64,7 +65,7 @@ class Pages(Horizontal):
         seen = shown(page, self.together)
         for name, pane in self._panes().items():
             pane.display = name in seen
-        self.query_one("#left").display = bool(seen & {"events", "raw"})
+        self._left.display = bool(seen & {"events", "raw"})
 
     def focus_page(self) -> None:
         """Keys go to the page that was chosen."""

@@ -35,6 +35,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         async def main() -> None:
             async with app.run_test(size=size, notifications=True) as pilot:
                 player = Player(pilot)
+                await player.until(lambda: len(app.screen_stack) > 1, "the timeline is there")
                 if wait:
                     await player.ready()
                 await script(player)

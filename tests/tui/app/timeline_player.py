@@ -74,7 +74,8 @@ class Player:
         """The screen as text."""
         compositor = self.app.screen._compositor
         strips = compositor.render_strips(self.app.size)
-        return ["".join(part.text for part in strip).rstrip() for strip in strips]
+        lines = ["".join(part.text for part in strip).rstrip() for strip in strips]
+        return lines or [""]
 
     def text(self) -> str:
         """The screen as one text."""
