@@ -38,6 +38,7 @@ def test_lanes_events_and_findings_grow(play: Play, tmp_path: Path, parts: tuple
         await player.until(lambda: "FAILED" in player.lines()[0])
         await player.until(lambda: player.screen.engine.store.lines(0) > before)
         await player.until(lambda: "TP4 ran out of GPU memory" in player.text())
+        await player.until(engine.wait, "the end is settled")
 
     play(lambda: engine, script, wait=False)
     verdict = engine.wait()
