@@ -44,8 +44,8 @@ class TorchCard:
         self.total_gib = torch.cuda.mem_get_info(self._device)[1] / 2**30
         self._held: list[Any] = []
         self._graphs: list[Any] = []
-        self._pool: Any = None
-        self._stream: Any = None
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()
         self._stand_in: StandIn | None = None
 
     def free_gib(self, *, emptied: bool = True) -> float:
@@ -70,7 +70,7 @@ class TorchCard:
         before = self.free_gib()
         with _Memory(self._torch):
             self._stand_in = StandIn(self._torch, self._device, geometry)
-            self._stand_in.step(1)
+            self._run(1)
         return before - self.free_gib()
 
     def buffers(self, attention_gib: float) -> None:
@@ -85,18 +85,20 @@ class TorchCard:
         torch, model = self._torch, self._stand_in
         assert model is not None
         with _Memory(torch):
-            if self._pool is None:
-                self._pool = torch.cuda.graph_pool_handle()
-                self._stream = torch.cuda.Stream()
-            with torch.cuda.stream(self._stream):  # libraries keep a workspace for each stream
-                for _ in range(_WARM_UPS):
-                    torch.cuda.synchronize()
-                    model.step(batch)
-            torch.cuda.synchronize()
+            for _ in range(_WARM_UPS):
+                self._run(batch)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
                 model.step(batch)
             self._graphs.append(graph)
+
+    def _run(self, batch: int) -> None:
+        """One eager step on the stream of captures: libraries keep a workspace for each stream."""
+        assert self._stand_in is not None
+        self._torch.cuda.synchronize()
+        with self._torch.cuda.stream(self._stream):
+            self._stand_in.step(batch)
+        self._torch.cuda.synchronize()
 
 
 class _Memory:
