@@ -12,8 +12,8 @@ from typing import Protocol
 from forensics.probe.geometry import Target, need_of
 from forensics.probe.model import Geometry, Measured, ProbeError, ProbeReport, Reading, Refusal
 
-PIECE_GIB = 2 / 1024
-"""Allocations are rounded up to this."""
+MOST_PIECES = 1024
+"""A pool is allocated in two tensors a layer, as the server does, up to so many."""
 
 
 class OutOfMemory(Exception):
@@ -103,7 +103,7 @@ def _static(geometry: Geometry, card: Card, course: _Course) -> list[str]:
     try:
         taken = card.stand_in(geometry)
         card.hold(max(weights - taken, 0.0))
-        card.hold(pool, pieces=2 * geometry.layers)
+        card.hold(pool, pieces=min(2 * geometry.layers, MOST_PIECES))
         card.hold(geometry.other_gib)
         spare = 0.0 if wanted is None else card.free_gib() - wanted
         card.hold(max(spare, 0.0))
