@@ -18,24 +18,28 @@ class SchemaOf(StrEnum):
     analyze = "analyze"
     events = "events"
     reproduction = "reproduction"
+    probe = "probe"
 
 
 @app.command()
 @guarded
 def schema(
     document: Annotated[
-        SchemaOf, typer.Argument(help="What `analyze` prints, a row of `events`, or a verdict.")
+        SchemaOf,
+        typer.Argument(help="What `analyze` prints, a row of `events`, a verdict, a probe."),
     ] = SchemaOf.analyze,
     events: Annotated[bool, typer.Option("--events", help="Short for `events`.")] = False,
     output: Output = None,
 ) -> None:
-    """Print the JSON Schema of the `analyze` document, an event, or `reproduction.json`."""
+    """Print the JSON Schema of the `analyze` document, an event, `reproduction.json` or a probe."""
     import json
 
     from forensics.views.output import destination
 
     if document is SchemaOf.reproduction and not events:
         from forensics.views.reproduce.json import reproduction_schema as made
+    elif document is SchemaOf.probe and not events:
+        from forensics.views.probe import probe_schema as made
     elif document is SchemaOf.events or events:
         from forensics.views.schema import events_schema as made
     else:

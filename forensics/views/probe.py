@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.text import Text
 
 from forensics.probe.model import Foretold, Geometry, Measured, ProbeReport
 from forensics.views.clean import one_line
 from forensics.views.json import dumps
+from forensics.views.schema import opened
 from forensics.views.terminal.page import Page
 from forensics.views.words import sentence
 
@@ -17,6 +20,14 @@ MAX_WIDTH = 100
 def probe_json(report: ProbeReport) -> str:
     """The report as a document, with a newline at its end."""
     return dumps(report.model_dump(mode="json"), indent=2) + "\n"
+
+
+def probe_schema() -> dict[str, Any]:
+    """The JSON Schema of the report; unknown fields are allowed, since some may be added."""
+    schema = ProbeReport.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    found: dict[str, Any] = opened(schema)
+    return found
 
 
 def show_probe(report: ProbeReport, console: Console) -> None:

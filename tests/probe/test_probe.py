@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from forensics import pipeline
@@ -16,6 +18,8 @@ from forensics.memory.model_shape import ModelShape, ShapeError
 from forensics.probe.geometry import Asked, need_of, standard_batches, target_of
 from forensics.probe.model import ProbeError
 from forensics.probe.probing import probe
+from forensics.views.console import console_for
+from forensics.views.probe import probe_json, show_probe
 from tests.probe.fake_card import FakeCard
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -242,3 +246,26 @@ def test_what_cannot_be_tried_is_said_in_one_line(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_what_is_printed_as_json_fits_its_schema(
+    program: Program, failed_launch: Run, root: Path
+) -> None:
+    schema = json.loads(program("schema", "probe").stdout)
+    report = probe(target_of(failed_launch, LLAMA_8B, Asked()), FakeCard())
+    jsonschema.validate(json.loads(probe_json(report)), schema)
+    for kept in sorted((root / "fixtures" / "h200-reproduce").glob("probe-*.json")):
+        jsonschema.validate(json.loads(kept.read_text()), schema)
+
+
+def test_text_of_a_log_or_an_allocator_is_inert_on_the_terminal() -> None:
+    target = target_of(None, LLAMA_8B, Asked(free_gib=3.0, backend="tri\x1b[31mton[bold]"))
+    card = FakeCard()
+    card.first_gib, card.name = 50.0, "GPU\x1b]0;x\x07 [red]9"
+    out = io.StringIO()
+    show_probe(probe(target, card), console_for(out, "never"))
+    shown = out.getvalue()
+    assert "OUT OF MEMORY" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "[bold]" in shown
