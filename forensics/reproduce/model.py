@@ -125,6 +125,8 @@ class TrialPlan(Model):
     role: TrialRole
     command: list[str]
     """An argument list, never for a shell; transport prefix not included."""
+    stands_for: list[str] = Field(default_factory=list)
+    """Of a trial that is scaled down: the command of the original; else empty."""
     env: dict[str, str] = Field(default_factory=dict)
     """Variables set on top of the environment of the tool."""
     unset_env: list[str] = Field(default_factory=list)

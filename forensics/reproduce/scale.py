@@ -192,7 +192,8 @@ def _limits(
     said = [
         "Scaled down: it shows whether one rank's graphs fit in the memory that is free at"
         " capture, with this release's kernels and allocator; nothing of answers, speed, or"
-        " loading real weights, for the weights are random.",
+        " loading real weights, for the weights are random. What it proves of the original's"
+        " launch is that alone.",
     ]
     if model.said:
         said.append(f"The model is smaller: {', '.join(model.said)}.")

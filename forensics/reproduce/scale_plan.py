@@ -77,7 +77,8 @@ class Scaling:
             python = words[0] if "python" in words[0] else "python3"
             words = [python, str(Path(ballast.__file__)), f"{leave:.2f}", *words]
         expected: Figures = self.scaled.predicted(fraction)
-        return trial.model_copy(update={"command": words, "goal": goal, "predicted": expected})
+        changed = {"command": words, "goal": goal, "predicted": expected}
+        return trial.model_copy(update={**changed, "stands_for": list(trial.command)})
 
     def _free_there(self, fraction: float) -> float:
         """Free memory at capture that the original has at a fraction."""

@@ -76,10 +76,10 @@ def verdict(plan: ReproductionPlan, results: Sequence[TrialResult]) -> Ruling:
 
 
 def proven(plan: ReproductionPlan, ruling: Ruling) -> list[str] | None:
-    """The command that a good verdict is about."""
+    """The command that a good verdict is about; scaled down, the original's."""
     fix = _fix(plan)
     good = ruling.word in ("confirmed", "fix-holds")
-    return list(fix.command) if good and fix is not None else None
+    return list(fix.stands_for or fix.command) if good and fix is not None else None
 
 
 def _control(plan: ReproductionPlan, by_name: dict[str, TrialResult]) -> _Control | Ruling:

@@ -13,15 +13,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from forensics.cli import app
 from forensics.launch import Launch
 from forensics.memory.model_shape import ModelShape, ShapeError
-from forensics.reproduce import ballast
+from forensics.reproduce import ballast, preflight
 from forensics.reproduce.flag_values import value_in
-from forensics.reproduce.model import Difference, Figures, ReproductionPlan, TrialPlan
+from forensics.reproduce.machine import look
+from forensics.reproduce.model import Difference, Figures, Gpu, ReproductionPlan, TrialPlan
 from forensics.reproduce.scale import Here, Original, ScaleError, scaled
 from forensics.reproduce.scale_config import smaller_model
 from forensics.reproduce.scale_plan import Scaling, scaling_of
+from forensics.reproduce.verdict import Ruling, proven
 
 LLAMA_70B: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -33,6 +37,12 @@ LLAMA_70B: dict[str, Any] = {
     "vocab_size": 128256,
     "max_position_embeddings": 131072,
     "torch_dtype": "bfloat16",
+}
+LLAMA_8B = LLAMA_70B | {
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
 }
 MOE = LLAMA_70B | {
     "hidden_size": 4096,
@@ -207,6 +217,38 @@ def test_trials_are_rewritten_and_the_fix_keeps_its_distance_from_the_control(
     assert control.goal == "ready", "without a tokenizer there are no requests"
     assert control.predicted.free_gib_at_capture == pytest.approx(3.2, abs=0.05)
     assert fix.predicted.free_gib_at_capture == pytest.approx(3.2 + 94.3 * 0.05, abs=0.1)
+
+
+def test_what_is_proven_is_the_launch_of_the_original(tmp_path: Path) -> None:
+    fix = trial("fix", "0.90")
+    (scaled_fix,) = scaling(tmp_path, 79.1).trials([fix])
+    plan = ReproductionPlan(logs=["a.log"], trials=[scaled_fix])
+    assert proven(plan, Ruling("fix-holds", "it passed")) == fix.command
+
+
+def test_the_command_shows_the_smaller_launch_and_what_it_cannot_show(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_gpu(*arguments: Any, **options: Any) -> Any:
+        found = look(*arguments, **options)
+        found.machine.gpus = [Gpu(index=0, name="GPU", total_gib=80.0, free_gib=79.1)]
+        found.machine.versions, found.gpus_known = {"sglang": "0.5.16"}, True
+        return found
+
+    monkeypatch.setattr(preflight, "look", one_gpu)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(LLAMA_8B))
+    log = str(root / "fixtures" / "h200-reproduce" / "crash.log")
+    words = ["reproduce", log, "--scale", "--model-config", str(config), "--dry-run"]
+    done = CliRunner().invoke(app, [*words, "--folder", str(tmp_path / "kept"), "--format", "json"])
+    assert done.exit_code == 0
+    plan = ReproductionPlan.model_validate_json(done.stdout)
+    assert any("16 layers instead of 32" in limit for limit in plan.limits)
+    control, fix = plan.trials[:2]
+    assert value_in(control.command, "mem_fraction_static") == pytest.approx(0.9587, abs=0.0002)
+    assert control.predicted.free_gib_at_capture == pytest.approx(1.05, abs=0.02)
+    assert value_in(fix.stands_for, "mem_fraction_static") == 0.93
+    assert not (tmp_path / "kept-model").exists(), "a plan that is only shown writes nothing"
 
 
 def test_on_a_larger_card_each_launch_runs_behind_ballast(tmp_path: Path) -> None:
