@@ -33,7 +33,7 @@ _LINE_BYTES = 1 << 16
 
 
 def read_blocks(
-    source: Source, *, block_bytes: int = 8 << 20, notices: list[str]
+    source: Source, *, block_bytes: int = 12 << 20, notices: list[str]
 ) -> Iterator[Block]:
     """Yield the source's lines in blocks; a thread reads and decompresses ahead.
 

@@ -236,7 +236,7 @@ class SourceParser:
 _SORTERS = 2
 """Blocks that are sorted at once: polars leaves the second core idle between its steps."""
 
-_IN_FULL = 8
+_IN_FULL = 5
 """Blocks at the beginning of a source of which every routine line is read in full."""
 
 _THIN = 8
