@@ -53,18 +53,24 @@ def surroundings_of(command: Sequence[str], env: Mapping[str, str]) -> Surroundi
             for name, value in env.items()
             if _ENV.match(name) and not is_secret_name(name)
         },
-        versions_of(command[0], env.get("PATH")),
+        versions_of(command[0], env.get("PATH"), env.get("PYTHONPATH")),
     )
 
 
-def versions_of(program: str, path: str | None = None) -> dict[str, str]:
-    """Package versions that a program's Python can import, as far as its folders tell."""
+def versions_of(
+    program: str, path: str | None = None, python_path: str | None = None
+) -> dict[str, str]:
+    """Package versions that a program's Python can import, as far as its folders tell.
+
+    Folders of `PYTHONPATH` come first, as they do for Python itself.
+    """
     found: dict[str, str] = {}
     interpreter = interpreter_of(program, path)
     if interpreter is None:
         return found
-    prefix = interpreter.parent.parent
-    for folder in sorted(prefix.glob("lib/python3*/*-packages")):
+    own = sorted(interpreter.parent.parent.glob("lib/python3*/*-packages"))
+    added = [Path(folder) for folder in (python_path or "").split(os.pathsep) if folder]
+    for folder in (*added, *own):
         for entry in _names(folder):
             match = _FOLDER.fullmatch(entry)
             if match and _PACKAGES.fullmatch(match["name"]):

@@ -76,6 +76,18 @@ def test_versions_are_read_from_the_folders_of_the_launch(tmp_path: Path) -> Non
     assert versions_of("/no/such/python") == {}
 
 
+def test_folders_of_the_python_path_come_before_the_interpreters_own(tmp_path: Path) -> None:
+    own = tmp_path / "venv/lib/python3.12/site-packages/transformers-5.17.0.dist-info"
+    added = tmp_path / "site/transformers-5.12.1.dist-info"
+    for folder in (own, added, tmp_path / "site/sglang-0.5.16.dist-info"):
+        folder.mkdir(parents=True)
+    python = tmp_path / "venv/bin/python3"
+    python.parent.mkdir()
+    python.touch(mode=0o755)
+    found = versions_of(str(python), None, f"{tmp_path / 'missing'}:{tmp_path / 'site'}")
+    assert found == {"transformers": "5.12.1", "sglang": "0.5.16"}
+
+
 def test_the_environment_without_secrets_and_strangers() -> None:
     env = {"NCCL_DEBUG": "INFO", "HF_TOKEN": "hf_x", "PATH": "/bin", "SGLANG_API_KEY": "k"}
     assert surroundings_of(["/no/such"], env).env == {"NCCL_DEBUG": "INFO"}
