@@ -42,6 +42,14 @@ from forensics.cli.site import site
 if TYPE_CHECKING:
     from forensics.reproduce.model import Goal as GoalName
 
+_BESIDE_RESUME = frozenset(
+    {
+        *("resume", "env", "with_", "dry_run", "yes", "allow_foreign_code", "force"),
+        *("format", "color", "debug"),
+    }
+)
+"""Parameters that ask and show; `env` and `with_` give again the secrets that no folder keeps."""
+
 
 @app.command()
 @guarded
@@ -114,8 +122,8 @@ def reproduce(
     )
     try:
         if resume is not None:
-            _alone(resume, logs, launch)
-            code = go_on(asking, resume)
+            _alone(context)
+            code = go_on(asking, resume, _variables(env), with_ or ())
         else:
             code = new_plan(asking, wishes, launch, run, python, folder)
     except (PlanError, FolderError, TransportError, ShapeError) as error:
@@ -147,6 +155,11 @@ def _variables(texts: list[str] | None) -> dict[str, str]:
     return found
 
 
-def _alone(resume: object, logs: list[str] | None, launch: object) -> None:
-    if logs or launch:
-        raise typer.BadParameter(f"--resume {resume} has its plan: name neither a log nor a launch")
+def _alone(context: typer.Context) -> None:
+    """Refuse what would change a plan that is fixed."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and parameter.name not in _BESIDE_RESUME:
+            what = parameter.opts[0] if parameter.opts[0].startswith("-") else "a log"
+            raise typer.BadParameter(f"--resume has its plan, which is fixed: {what} does not go")

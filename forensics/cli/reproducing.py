@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,10 +19,10 @@ from forensics.views.clean import one_line
 from forensics.views.console import console_for, error_line
 
 if TYPE_CHECKING:
-    from forensics.reproduce.model import Reproduction, ReproductionPlan
+    from forensics.reproduce.model import Difference, Reproduction, ReproductionPlan
     from forensics.reproduce.plan import Wishes
     from forensics.reproduce.preflight import Preflight
-    from forensics.reproduce.run import Extras
+    from forensics.reproduce.run import Complete, Extras
     from forensics.reproduce.scale_plan import Scaling
     from forensics.reproduce.subject import Subject
     from forensics.settings import Effective
@@ -84,17 +85,31 @@ def new_plan(
         return stop
     if scaling is not None:
         scaling.write_model()
-    return _carried_out(asking, plan, place, again=False)
+    return _carried_out(asking, plan, place)
 
 
-def go_on(asking: Asking, folder: Path) -> int:
-    """Go on with the plan of a folder; gives the exit code. Raises FolderError."""
+def go_on(asking: Asking, folder: Path, env: Mapping[str, str], settings: Sequence[str]) -> int:
+    """Go on with the plan of a folder; gives the exit code. Raises FolderError, PlanError.
+
+    `env` and `settings` give again what the folder does not keep: secrets.
+    """
     from forensics.reproduce.folder import RunFolder
+    from forensics.reproduce.resuming import completed
 
-    plan = RunFolder(folder).plan()
+    kept = RunFolder(folder.absolute())
+
+    def complete(plan: ReproductionPlan) -> ReproductionPlan:
+        done = [trial.name for trial in plan.trials if kept.result(trial.name) is not None]
+        return completed(plan, done, env, settings, os.environ if plan.on is None else {})
+
+    plan = kept.plan()
+    if not asking.dry_run:
+        complete(plan)
     if (stop := _shown(asking, plan)) is not None:
         return stop
-    return _carried_out(asking, plan, folder, again=True)
+    if plan.cwd is not None:
+        os.chdir(plan.cwd)  # the commands' relative paths go by it
+    return _carried_out(asking, plan, kept.path, complete)
 
 
 def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
@@ -166,11 +181,11 @@ def _shown(asking: Asking, plan: ReproductionPlan) -> int | None:
         more = " --allow-foreign-code" if plan.consents else ""
         how = f"add --yes{more} to run it"
         if blocking:
-            how = f"it cannot run here: {', '.join(one.what for one in blocking)}"
+            how = f"it cannot run here ({_named(blocking)})"
         error_line(f"only the plan was shown, nothing ran; {how}")
         return SHOWN
     if blocking and not asking.force:
-        named = "; ".join(f"{one.what}: {one.because}" for one in blocking)
+        named = _named(blocking)
         error_line(f"not run, since it cannot run here ({named}); --force runs it all the same")
         return NOTHING_DECIDED
     return _refused(asking, plan)
@@ -183,7 +198,7 @@ def _refused(asking: Asking, plan: ReproductionPlan) -> int | None:
         if asking.yes:
             error_line(f"--yes does not cover foreign code ({named}): add --allow-foreign-code")
             return USAGE
-        if not typer.confirm(f"Execute foreign code ({one_line(named)})?", err=True):
+        if not _agrees(f"Execute foreign code ({one_line(named)})?"):
             return SHOWN
     if asking.yes:
         return None
@@ -191,11 +206,31 @@ def _refused(asking: Asking, plan: ReproductionPlan) -> int | None:
     what = "this launch" if count == 1 else f"these {count} launches"
     if plan.search is not None:
         what = f"this search, up to {count + plan.search.trials + 1} launches"
-    return None if typer.confirm(f"Run {what}?", err=True) else SHOWN
+    return None if _agrees(f"Run {what}?") else SHOWN
 
 
-def _carried_out(asking: Asking, plan: ReproductionPlan, folder: Path, *, again: bool) -> int:
-    """Run it, and show what came of it."""
+def _agrees(question: str) -> bool:
+    """Ask on the terminal; its end is a no. Raises KeyboardInterrupt."""
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort as stop:
+        typer.echo(err=True)
+        if isinstance(stop.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        agreed = False
+    if not agreed:
+        error_line("nothing ran")
+    return agreed
+
+
+def _named(blocking: Sequence[Difference]) -> str:
+    return "; ".join(f"{one.what}: {one.because}" for one in blocking)
+
+
+def _carried_out(
+    asking: Asking, plan: ReproductionPlan, folder: Path, again: Complete | None = None
+) -> int:
+    """Run it, or go on with it where `again` completes what is kept, and show what came of it."""
     from forensics.reproduce.run import resume, run_plan
     from forensics.views.reproduce.json import render
     from forensics.views.reproduce.progress import TrialsView
@@ -204,8 +239,8 @@ def _carried_out(asking: Asking, plan: ReproductionPlan, folder: Path, *, again:
     color = asking.settings["color"]
     extras = _extras(asking, plan)
     with TrialsView(console_for(sys.stderr, color)) as view:
-        if again:
-            found = resume(folder, view.tell, extras)
+        if again is not None:
+            found = resume(folder, view.tell, extras, again)
         else:
             found = run_plan(plan, folder, view.tell, extras)
     _keep_report(found, folder)

@@ -207,6 +207,9 @@ class ReproductionPlan(Model):
     """Prefix of every command as `--on` has it; empty: here."""
     on: str | None = None
     """What `--on` named; None: here."""
+    cwd: str | None = None
+    """The folder in which the launches are made, by which their relative paths go; None: not kept,
+    or elsewhere."""
     search: SearchAsk | None = None
     """Set: after control and fix the best value of a flag is searched; its trials are added to
     `trials` one by one, each before it runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -88,6 +89,7 @@ def make_plan(
         consents=_consents(subject, trials, wishes),
         transport=transport.prefix() if transport else [],
         on=wishes.on,
+        cwd=None if transport else os.getcwd(),
         search=ask,
         limits=_limits(subject, trials),
     )
@@ -96,6 +98,8 @@ def make_plan(
 def _choice(subject: Subject, wishes: Wishes, free_port: int | None) -> Choice | None:
     """What the fix changes; None where only a search is asked for."""
     if wishes.settings or wishes.unset:
+        if wishes.remedy is not None:
+            raise PlanError("--remedy does not go with --set and --unset: they name the change")
         return of_words(wishes.settings, wishes.unset, subject.launch)
     root = subject.report.root_cause if subject.report else None
     if subject.failure is None and wishes.remedy is None:

@@ -24,6 +24,8 @@ from forensics.reproduce.verdict import Ruling, proven, verdict
 NextSearch = Callable[[ReproductionPlan, Sequence[TrialResult]], TrialPlan | None]
 """The next trial of a search, None when it is done."""
 
+Complete = Callable[[ReproductionPlan], ReproductionPlan]
+
 Best = Callable[[ReproductionPlan, Sequence[TrialResult]], dict[str, Any]]
 
 
@@ -54,10 +56,18 @@ def run_plan(
         return _Course(plan, held, tell, extras or Extras()).run()
 
 
-def resume(folder: Path, tell: Tell = nobody, extras: Extras | None = None) -> Reproduction:
-    """Go on with the plan of a folder; finished trials are not run again. Raises as `run_plan`."""
+def resume(
+    folder: Path,
+    tell: Tell = nobody,
+    extras: Extras | None = None,
+    complete: Complete = lambda plan: plan,
+) -> Reproduction:
+    """Go on with the plan of a folder; finished trials are not run again. Raises as `run_plan`.
+
+    `complete` puts back what the folder does not keep.
+    """
     with RunFolder(folder).held() as held:
-        return _Course(held.plan(), held, tell, extras or Extras()).run()
+        return _Course(complete(held.plan()), held, tell, extras or Extras()).run()
 
 
 class _Course:

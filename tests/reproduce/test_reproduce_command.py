@@ -238,6 +238,48 @@ def test_a_folder_is_resumed_where_it_was_cut(
     assert "holds a plan already" in again.stderr
 
 
+def test_a_secret_is_given_again_on_resuming(program: Run, launched: list[str], home: Path) -> None:
+    secret = ["--with", "api_key=s3cret-of-mine", "--env", "MY_PASSWORD=s3cret-of-mine"]
+    done = program(FAILED, *launched, *secret, "--yes", "--confirm", 0)
+    assert done.returncode == 0, done.stderr
+    folder = home / "run"
+    kept = [p.read_text() for p in folder.rglob("*") if p.is_file()]
+    assert "s3cret" not in "".join(kept) + done.stdout + done.stderr
+    (folder / "fix" / "result.json").unlink()
+    refused = program("--resume", folder, "--yes")
+    assert refused.returncode == 2
+    (told,) = lines(refused.stderr)
+    assert told.endswith("give again MY_PASSWORD with --env, api_key with --with")
+    assert program("--resume", folder, "--yes", *secret).returncode == 0
+
+
+def test_a_fixed_plan_is_not_changed_on_resuming(
+    program: Run, launched: list[str], home: Path
+) -> None:
+    assert program(FAILED, *launched, "--yes", "--confirm", 0).returncode == 0
+    for more in (["--set", "page_size=4"], ["--timeout", 9], [FAILED], ["--skip-control"]):
+        done = program("--resume", home / "run", "--yes", *more)
+        assert done.returncode == 2
+        assert "which is fixed" in done.stderr
+
+
+def test_a_plan_goes_on_in_the_folder_that_it_was_made_in(
+    program: Run, launched: list[str], home: Path
+) -> None:
+    python = Path(os.path.relpath(sys.executable, ROOT))
+    launched[1] = str(python)
+    assert program(FAILED, *launched, "--yes", "--confirm", 0).returncode == 0
+    (home / "run" / "fix" / "result.json").unlink()
+    argv = ["--resume", "run", "--yes"]
+    command = [sys.executable, "-m", "forensics", "reproduce", *argv]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=home, capture_output=True, text=True, env=env, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\nCONFIRMED. " in done.stdout
+
+
 def test_a_new_folder_is_named_by_the_log_and_stays_among_the_users_state(
     program: Run, launched: list[str], home: Path
 ) -> None:
@@ -270,6 +312,10 @@ def on_a_terminal(argv: list[str], answers: dict[str, str]) -> tuple[int, str]:
 def test_on_a_terminal_it_asks(launched: list[str], home: Path) -> None:
     code, out = on_a_terminal([str(FAILED), *launched], {"Run these 3 launches?": "n"})
     assert code == 0
+    assert "nothing ran" in out
+    for sign, status in (("\x03", 130), ("\x04", 0)):  # Ctrl-C, and the end of the input
+        code, out = on_a_terminal([str(FAILED), *launched], {"Run these 3 launches?": sign})
+        assert code == status
     assert not (home / "run").exists()
     argv = [str(FAILED), *launched, "--confirm", "0", "--with", "trust_remote_code"]
     asked = {"Execute foreign code (--trust-remote-code)?": "y", "Run these 2 launches?": "y"}
