@@ -196,7 +196,9 @@ def _rule_mark(launch: Launch, field: str, value: Value) -> str:
 
 def _is_choice(launch: Launch, field: str, value: Value) -> bool:
     """Whether the parser takes the value; a build between releases may take more than they do."""
-    declared = launch.table().fields[field]
+    declared = launch.table().fields.get(field)
+    if declared is None:
+        return True  # a fork, or a build between releases: nothing is known against it
     is_known = (launch.release or launch.versions.get("sglang")) == launch.table().version
     return not (is_known and declared.choices) or value in declared.choices
 

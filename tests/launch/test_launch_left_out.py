@@ -67,6 +67,12 @@ def test_what_the_parser_would_refuse_was_not_typed() -> None:
     assert not_repeated(own) == []
 
 
+def test_a_field_that_no_release_declares_is_left_out() -> None:
+    fork = launch(invented_by_a_fork=3, schedule_policy="lpm")
+    assert "invented" not in " ".join([*fork.argv(), *not_repeated(fork)])
+    assert fork.argv()[-2:] == ["--schedule-policy", "lpm"]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
