@@ -97,6 +97,7 @@ class IncidentBuilder:
         _set_times(run)
         _set_ranks(run)
         _set_last(run, [(key[0], self._kept[key]) for key in group])
+        _set_end(run, [self._kept[key] for key in group])
         name_processes(run)
         run.ready = run.first("ready")
         for event in run.of("ready"):
@@ -124,6 +125,14 @@ def _set_last(run: Run, parts: list[tuple[int, Kept]]) -> None:
             facts = run.ranks.get((source, tag or ""))
             if facts is not None and (facts.last is None or facts.last.line < event.line):
                 facts.last = event
+
+
+def _set_end(run: Run, parts: list[Kept]) -> None:
+    """A run that serves ends with its last line, and most of its lines are routine."""
+    if run.ended_at is None:
+        return
+    said = (event.time for kept in parts for event in kept.last_by_rank.values())
+    run.ended_at = max([run.ended_at, *(at for at in said if at and at.year != NO_DATE)])
 
 
 def _set_times(run: Run) -> None:

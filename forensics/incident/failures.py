@@ -53,8 +53,14 @@ def served_before(run: Run, event: Event) -> bool:
     return at is not None and ready_at is not None and at >= ready_at
 
 
+def is_interrupt(event: Event) -> bool:
+    """Whether a traceback tells of Ctrl-C: somebody ended the launch, nothing failed."""
+    chain = event.traceback.chain if event.traceback else []
+    return bool(chain) and chain[0].name == "KeyboardInterrupt"
+
+
 def _failure(run: Run, event: Event) -> Failure | None:
-    if event.kind in REQUEST_KINDS:
+    if event.kind in REQUEST_KINDS or is_interrupt(event):
         return None
     if event.traceback is None and event.kind not in CRASH_KINDS:
         return None

@@ -6,6 +6,7 @@ What the rules find can say more (a hang, a degradation); they do so on top of t
 from __future__ import annotations
 
 from forensics.events import PHASES, Event
+from forensics.incident.failures import is_interrupt
 from forensics.incident.model import Failure, Run
 
 CRASHES = frozenset(
@@ -57,9 +58,14 @@ def is_crash(event: Event) -> bool:
     return event.kind == "shell_signal_line" and event.string("shell_signal") not in _ASKED
 
 
+def stop_of(run: Run) -> Event | None:
+    """The line from which the launch was being stopped: a signal, or Ctrl-C."""
+    return next((e for e in run.events if e.kind in STOPS or is_interrupt(e)), None)
+
+
 def outcome_of(run: Run) -> tuple[str, str]:
     """Outcome and phase (the words of the JSON contract)."""
-    stop = next((e for e in run.events if e.kind in STOPS), None)
+    stop = stop_of(run)
     before = _until(run, stop)
     crash = next((event for event in before if is_crash(event)), None)
     lines = {id(event) for event in before} if stop is not None else None

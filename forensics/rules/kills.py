@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from forensics.events import Event
 from forensics.findings import Evidence, Finding
 from forensics.incident.failures import served_before
-from forensics.incident.outcome import STOPS
+from forensics.incident.outcome import stop_of
 from forensics.incident.processes import tag_of_dead
 from forensics.remedies import action, kept
 from forensics.rules.base import CONSEQUENCE, Skip, rule
@@ -126,7 +126,7 @@ def stopped_while_starting(case: Case) -> Iterator[Finding | Skip]:
 
 def _death(case: Case) -> _Death | None:
     """The first process that was killed, by the launcher's word, else by the shell's."""
-    stopped = next((e for e in case.run.events if e.kind in STOPS), None)
+    stopped = stop_of(case.run)
     for event in case.run.events:
         if event is stopped:
             return None
