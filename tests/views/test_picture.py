@@ -278,7 +278,9 @@ def test_lanes_that_differ_in_a_fraction_are_alike_and_late_ones_are_not(
         (["TP0", "TP2", "TP3", "TP5", "TP7"], 16, "TP0,2-3,5,7"),
         (["DP0 TP0 EP0", "DP0 TP2 EP2"], 16, "DP0 TP0 EP0 +1"),
         ([f"DP{n} TP{n * 7}" for n in range(64)], 12, "DP0 TP0 +63"),
-        (["TP" + "1" * 40], 12, "TP1111111111"),
+        (["DP13 TP13 EP13", "DP15 TP15 EP15"], 16, "DP13 TP13 +1"),
+        (["DP13 TP13 EP13"], 13, "DP13 TP13"),
+        (["TP" + "1" * 40], 12, "TP111111111…"),
     ],
 )
 def test_ranks_have_a_short_name(tags: list[str | None], width: int, said: str) -> None:

@@ -71,7 +71,16 @@ def label_of(lanes: Sequence[Lane], width: int) -> str:
     if len(label) <= width:
         return label
     more = f" +{len(tags) - 1}" if len(tags) > 1 else ""
-    return f"{tags[0][: width - len(more)]}{more}"
+    return f"{_shortened(tags[0], width - len(more))}{more}"
+
+
+def _shortened(tag: str, width: int) -> str:
+    """A tag without its last words, never without a digit: `EP1` is another rank than `EP13`."""
+    words = tag.split(" ")
+    while len(words) > 1 and len(" ".join(words)) > width:
+        words.pop()
+    short = " ".join(words)
+    return short if len(short) <= width else f"{short[: max(width - 1, 0)]}…"
 
 
 def _by_numbers(tags: Sequence[str]) -> str:
