@@ -104,7 +104,8 @@ def _where(flag: str, launch: Launch) -> tuple[str, list[Remedy]]:
     if not having:
         nearest = f" Nearest known flag: {close}." if close else ""
         spelled = [_spell(flag, close)] if close else []
-        return f"No release known here has {flag}.{nearest}", spelled
+        unknown = action("drop_argument", f"{flag} is in no release known here")
+        return f"No release known here has {flag}.{nearest}", [*spelled, unknown]
     why = f"{flag} exists in {having[0]} to {having[-1]}."
     remedies = [_spell(flag, close)] if close else []
     newer = package("sglang", "upgrade", f"{flag} came with {having[0]}", to=f">={having[0]}")

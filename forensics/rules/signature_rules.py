@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from forensics.events import Event, Frame, Raised
@@ -22,6 +22,10 @@ from forensics.rules.pins import maybe_below
 from forensics.rules.signature_data import WEIGHTS, Signature, load_signatures
 from forensics.rules.signature_remedies import Words, any_matches, flags_match, pins, remedies_of
 
+_LONG = 1_000
+_ENDLESS = re.compile(r"(\S{300})\S{300,}")
+"""A word of no language: patterns that begin with a name would try each of its characters."""
+
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
@@ -29,7 +33,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _search(pattern: str, text: str) -> re.Match[str] | None:
-    return _pattern(pattern).search(text)
+    return _pattern(pattern).search(bounded(text) if len(text) > _LONG else text)
+
+
+@lru_cache(maxsize=8)
+def bounded(text: str) -> str:
+    """The text with endless words cut, the rest as it is."""
+    return _ENDLESS.sub(r"\1", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ def tp_split(case: Case) -> Iterator[Finding | Skip]:
     for failure in case.run.failures:
         for raised in failure.traceback.chain if failure.traceback else []:
             code = " ".join(frame.code for frame in raised.frames[-2:])
-            block, even = _BLOCK.search(raised.message), _DIVIDES.search(raised.message)
+            start = raised.message[:2_000]
+            block, even = _BLOCK.search(start), _DIVIDES.search(start)
             asserted = raised.name == "AssertionError" and bool(_ASSERTED.search(code))
             if block or (even and failure.phase in ("init", "load")) or asserted:
                 case.memo.setdefault("explained", set()).add(failure.line)

@@ -13,6 +13,7 @@ import pytest
 from forensics.diagnosis import RunReport
 from forensics.pipeline import analyze
 from forensics.rules.signature_data import Signature, load_signatures
+from forensics.rules.signature_rules import bounded
 
 HERE = Path(__file__).parent
 LOGS = sorted(path.parent for path in HERE.glob("*/expected.json"))
@@ -139,3 +140,26 @@ def test_what_cured_a_launch_is_said(tmp_path: Path) -> None:
     assert change.title.startswith("Fixed by: ")
     assert "SGLANG_ENABLE_JIT_DEEPGEMM=0" in change.facts["changes"]
     assert "tp_size 8 to 4" in change.facts["changes"]
+
+
+def test_an_endless_word_hides_nothing_and_is_not_read_to_its_end(tmp_path: Path) -> None:
+    message = next(m for m in MESSAGES if m["rule"] == "module-missing")
+    path = tmp_path / "log.txt"
+    path.write_text(log_of({**message, "text": message["text"] + " " + "y" * 19_000}))
+    root = report(path).root_cause
+    assert root is not None
+    assert root.rule == "module-missing"
+    assert len(bounded("boom " + "y" * 20_000 + " end")) < 400
+    assert bounded("boom " + "y" * 20_000 + " end").endswith(" end")
+
+
+def test_a_flag_that_no_release_has_is_to_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "usage: launch_server.py [-h] --model-path MODEL_PATH\n"
+        "launch_server.py: error: unrecognized arguments: --make-it-quick\n"
+    )
+    root = report(path).root_cause
+    assert root is not None
+    assert root.rule == "refused-arguments"
+    assert [remedy.name for remedy in root.remedies] == ["drop_argument"]
