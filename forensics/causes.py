@@ -43,7 +43,7 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     findings = sorted(found, key=_importance)
     for number, finding in enumerate(findings, start=1):
         finding.id = f"r{run.number}-{number}-{finding.rule}"
-    after = new_launch(run.launch, [f for f in findings if f.role != "consequence"])
+    after = new_launch(run.launch, [root] if root else findings)
     return RunReport(
         run,
         findings=findings,

@@ -29,3 +29,17 @@ def test_retractions_half_an_hour_before_a_kernel_fault(root: Path, tmp_path: Pa
     found = roles(log)
     assert found["kernel-memory-fault"] == "root_cause"
     assert found["kv-retraction"] == "context"
+
+
+def test_the_new_launch_mends_the_cause_and_nothing_else(root: Path, tmp_path: Path) -> None:
+    text = (root / "tests/rules/nvcc-arch/hit.log").read_text()
+    log = tmp_path / "tight.log"
+    log.write_text(
+        text.replace("tp_size=2,", "tp_size=2, mem_fraction_static=0.95,")
+        .replace("avail mem=3.96", "avail mem=0.16")
+        .replace("avail mem=4.02", "avail mem=0.22")
+    )
+    (report,) = analyze([str(log)]).reports
+    assert roles(log)["nvcc-arch"] == "root_cause"
+    assert roles(log)["graph-capture-headroom"] == "precursor"
+    assert (report.diff, report.new_command) == ([], None)
