@@ -74,6 +74,7 @@ def main() -> None:
     """The `forensics` program."""
     # Imports and events make no cycles worth looking for: fewer collections, a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal keeps its encoding; what is piped is UTF-8 whatever the locale says.
@@ -89,6 +90,17 @@ def main() -> None:
         raise
     except OSError as error:  # of help and version, which no command guards
         sys.exit(_told(error))
+
+
+def _open_closed_streams() -> None:
+    """Give `forensics ... >&-` somewhere to write: the exit code is still worth having.
+
+    A closed descriptor would also go to the next file that is opened, a log.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def unknown_rule(rule: str, known: list[str]) -> str:
