@@ -18,6 +18,8 @@ from forensics.views.clean import one_line
 
 _WIDTH = 96
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROLS = re.compile(r"[\x01-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+"""Controls and the marks that turn text around; a tab and a new line are themselves in quotes."""
 _FUNCTIONS = {"control": "control", "fix": "fix"}
 _GOALS = {
     "capture": "all graphs are captured",
@@ -101,14 +103,14 @@ def _body(trial: TrialPlan) -> Iterator[str]:
             yield f'  : "${{{name}:?set it first: the launch had a secret here}}"'
             yield f"  export {name}"
         else:
-            yield f"  export {name}={shlex.quote(value)}"
+            yield f"  export {name}={_quoted(value)}"
     yield "  exec " + " \\\n    ".join(_rows(trial.command))
 
 
 def _rows(command: Sequence[str]) -> Iterator[str]:
     """The program, then a flag with its values a line."""
     first = next((i for i, word in enumerate(command) if word.startswith("--")), len(command))
-    yield shlex.join(command[:first])
+    yield " ".join(map(_quoted, command[:first]))
     for group in groups(list(command[first:]), None):
         yield " ".join(_word(group.tokens, i) for i in range(len(group.tokens)))
 
@@ -117,12 +119,22 @@ def _word(tokens: Sequence[str], index: int) -> str:
     """A quoted word; in place of a secret a variable that must be set."""
     word, shown = tokens[index], redact_argv(list(tokens))[index]
     if shown == word and REDACTED not in word:
-        return shlex.quote(word)
+        return _quoted(word)
     flag, equals, _ = word.partition("=")
     name = re.sub(r"\W", "_", tokens[0].split("=", 1)[0].lstrip("-"), flags=re.ASCII).upper()
     variable = f'"${{{name}:?set it to the secret of this flag}}"'
     is_joined = equals and flag.startswith("--") and index == 0
     return f"{shlex.quote(flag)}={variable}" if is_joined else variable
+
+
+def _quoted(word: str) -> str:
+    """A word in quotes; what a terminal would obey is written as what prints it."""
+    return _CONTROLS.sub(_printed, shlex.quote(word))
+
+
+def _printed(controls: re.Match[str]) -> str:
+    octal = "".join(f"\\{byte:03o}" for byte in controls[0].encode("utf-8", "surrogateescape"))
+    return f"""'"$(printf '{octal}')"'"""
 
 
 def _comments(sentences: Iterable[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,16 @@ def test_any_words_arrive(printer: str, tmp_path: Path, words: list[str]) -> Non
     text = script_text(plan([printer, *words]), "forensics 0")
     if "[redacted]" not in text and ":?" not in text:
         assert run(text, SHELLS[0], tmp_path)[0] == words
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_terminal_obeys_the_script(shell: str, printer: str, tmp_path: Path) -> None:
+    words = ["--a", "\x1b]0;owned\x07\x9b31m", "--b=\r\u202ereversed\n\x1b[2J", "\x7f"]
+    text = script_text(plan([printer, *words], env={"V": "\x1b[31m"}), "forensics 0")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    arrived, there = run(text, shell, tmp_path)
+    assert arrived == words
+    assert there["V"] == "\x1b[31m"
 
 
 def test_what_to_expect_stands_in_comments() -> None:
