@@ -139,8 +139,13 @@ def _of_flags(arguments: Sequence[str], release: Release) -> Iterator[Consent]:
             yield Consent(what=what, because="the flags in this file were not looked at")
 
 
+def foreign_variables(env: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
+    """Variables of a launch by which code is found; what the user has typed is not foreign."""
+    return [n for n, value in env.items() if _VARIABLES.fullmatch(n) and own.get(n) != value]
+
+
 def _of_variables(env: Mapping[str, str], own: Mapping[str, str]) -> Iterator[Consent]:
     for name, value in env.items():
-        if _VARIABLES.fullmatch(name) and own.get(name) != value:
-            because = "the log sets it, and it may make the launch load code from elsewhere"
+        if name in foreign_variables(env, own):
+            because = "the launch sets it, and it may make it load code from elsewhere"
             yield Consent(what=redact(f"{name}={value}"), because=because)

@@ -34,7 +34,8 @@ class There:
     """Of a card, where an allocator's message told."""
     failure: Failure | None = None
     release: str | None = None
-    from_log: bool = True
+    withheld: tuple[str, ...] = ()
+    """Its variables by which code is found, which the preflight has not set: nobody consented."""
 
 
 def differences(there: There, found: Found, moved: Sequence[Moved]) -> list[Difference]:
@@ -154,10 +155,7 @@ def _releases(there: There, found: Found, moved: Sequence[Moved]) -> Iterator[Di
     log, here = there.release, found.machine.versions.get("sglang")
     if here is None:
         if found.asked:
-            because = f"{found.machine.python} has no sglang: --python names one that has"
-            yield Difference(
-                what="sglang", in_log=log, here="not installed", weight="blocking", because=because
-            )
+            yield _not_installed(there, found)
         return
     if log is None or log == here:
         return
@@ -169,6 +167,18 @@ def _releases(there: There, found: Found, moved: Sequence[Moved]) -> Iterator[Di
         here=here,
         weight="blocking" if gone else "matters",
         because=because,
+    )
+
+
+def _not_installed(there: There, found: Found) -> Difference:
+    because = f"{found.machine.python} has no sglang: --python names one that has"
+    weight: Weight = "blocking"
+    if there.withheld:
+        weight = "matters"
+        names = ", ".join(there.withheld)
+        because = f"looked for without {names}, which needs consent; with it there may be one"
+    return Difference(
+        what="sglang", in_log=there.release, here="not installed", weight=weight, because=because
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forensics.releases import table, version_key
+from forensics.reproduce.consent import foreign_variables
 from forensics.reproduce.differences import (
     HELD_GIB,
     OUTSIDE_GIB,
@@ -69,6 +70,7 @@ def preflight(
         subject.total_gib,
         subject.failure,
         subject.release.version if _is_sure(subject) else None,
+        tuple(foreign_variables(subject.env, own_env)),
     )
     changes, here = _moved(subject, found)
     return Preflight(here, found, differences(there, found, changes), _baseline(there, found))

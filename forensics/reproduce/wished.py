@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from forensics.launch import Launch, Value
 from forensics.launch.arguments import groups, tokens
@@ -31,12 +31,20 @@ def of_words(settings: Sequence[str], unset: Sequence[str], launch: Launch) -> C
         choice.flags[field_name] = value_of(field_name, value if equals else None, release)
     for name in unset:
         if _VARIABLE.fullmatch(name):
+            _not_set(name, choice.env)
             choice.env[name] = None
         elif release.matching(name) is None and typed_value(launch, name) is not None:
             choice.drop += (name,)
         else:
-            choice.flags[field_of(name, release)] = None
+            field_name = field_of(name, release)
+            _not_set(field_name, choice.flags)
+            choice.flags[field_name] = None
     return choice
+
+
+def _not_set(name: str, named: Collection[str]) -> None:
+    if name in named:
+        raise PlanError(f"{name} is both set and unset")
 
 
 def field_of(name: str, release: Release) -> str:

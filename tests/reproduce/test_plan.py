@@ -143,6 +143,19 @@ def test_a_remedy_by_its_number(fixtures: Path) -> None:
         plan(fixtures / "sglang-glm5.log", remedy=9)
 
 
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"settings": ["page_size=2"], "unset": ["page_size"]},
+        {"settings": ["NCCL_DEBUG=INFO"], "unset": ["NCCL_DEBUG"]},
+        {"settings": ["page_size=2"], "remedy": 1},
+    ],
+)
+def test_one_thing_is_changed_once(wishes: dict[str, Any], fixtures: Path) -> None:
+    with pytest.raises(PlanError, match=r"both set and unset|does not go with"):
+        plan(fixtures / "sglang-glm5.log", **wishes)
+
+
 def test_a_package_is_left_to_the_user() -> None:
     with pytest.raises(PlanError, match=r"upgrade sgl-kernel.* yours to make.*--set"):
         plan(hit("package-too-old"))

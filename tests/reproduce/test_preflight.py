@@ -213,6 +213,17 @@ def test_too_few_gpus_block(nvml: types.ModuleType) -> None:
     assert (unknown.weight, unknown.here) == ("matters", "not known")
 
 
+def test_what_nobody_consented_to_is_not_set_and_so_proves_no_absence() -> None:
+    here = machine(gpu())
+    here.machine.versions, here.asked = {}, True
+    plain = There(launch("--model-path m"), Figures(), release="0.5.9")
+    assert found(plain, here)["sglang"].weight == "blocking"
+    withheld = There(launch("--model-path m"), Figures(), release="0.5.9", withheld=("PYTHONPATH",))
+    seen = found(withheld, here)["sglang"]
+    assert seen.weight == "matters"
+    assert "without PYTHONPATH" in seen.because
+
+
 def test_a_card_of_another_size_matters_and_nvmls_own_count_does_not() -> None:
     there = There(launch("--model-path m"), Figures(baseline_gib=138.6), 139.72, release="0.5.9")
     assert found(there, machine(gpu(total=140.4))) == {}
