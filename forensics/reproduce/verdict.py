@@ -52,6 +52,8 @@ class _Control:
     as_in_log: bool
     said: str
     shown: Failure | None
+    here: Failure | None = None
+    """How it failed here, where that is not as in the log."""
 
 
 def verdict(plan: ReproductionPlan, results: Sequence[TrialResult]) -> Ruling:
@@ -102,7 +104,8 @@ def _control(plan: ReproductionPlan, by_name: dict[str, TrialResult]) -> _Contro
     shown_here, awaited = result.failure, plan.failure
     if shown_here is None or (awaited is not None and not is_same(awaited, shown_here)):
         instead = f", not with {_named(awaited)} as in the log" if awaited else ""
-        return _Control(False, f"The control fails with {_of(result)}{instead}", awaited)
+        said = f"The control fails with {_of(result)}{instead}"
+        return _Control(False, said, awaited, result.failure)
     where = " as in the log" if awaited else ""
     return _Control(True, f"The control fails{where} with {_of(result)}", shown_here)
 
@@ -121,7 +124,9 @@ def _ruling(trial: TrialPlan, result: TrialResult | None, control: _Control) -> 
             if before is not None and (
                 result.failure is None or not is_same(before, result.failure)
             ):
-                said = f"{what} fails with {_of(result)}, not with {_named(before)}"
+                alike = control.here and result.failure and is_same(control.here, result.failure)
+                also = ", as the control does" if alike else ""
+                said = f"{what} fails with {_of(result)}{also}, not with {_named(before)}"
                 return Ruling("different-failure", said)
             same = " in the same way" if before is not None else ""
             return Ruling("not-confirmed", f"{what} fails{same} with {_of(result)}")

@@ -61,6 +61,14 @@ def expected(control: str | None, fix: str | None, again: str | None) -> str:
     return of_fix(fix) or of_fix(again) or good
 
 
+def test_a_fix_that_fails_as_its_control_does_is_told_so() -> None:
+    plan = plan_of(CONTROL, FIX, AGAIN)
+    both = [result(CONTROL, "fails-otherwise"), result(FIX, "fails-otherwise")]
+    assert ", as the control does, not with graph_capture_oom" in verdict(plan, both).because
+    one = [result(CONTROL, "fails-same"), result(FIX, "fails-otherwise")]
+    assert "as the control does" not in verdict(plan, one).because
+
+
 @pytest.mark.parametrize(
     ("control", "fix", "again"), list(product((None, *WAYS), (None, *WAYS), (None, *WAYS)))
 )
