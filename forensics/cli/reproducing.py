@@ -61,6 +61,7 @@ def new_plan(
     folder: Path | None,
 ) -> int:
     """Plan, show, ask, run; gives the exit code. Raises PlanError, FolderError."""
+    from forensics.reproduce.folder import RunFolder
     from forensics.reproduce.plan import make_plan
     from forensics.reproduce.preflight import preflight
     from forensics.reproduce.subject import with_env, with_python, with_settings
@@ -72,6 +73,8 @@ def new_plan(
     with_env(subject, wishes.own_env)
     with_settings(subject, wishes.everywhere)
     place = folder or _new_folder([*asking.logs, str(launch or "")])
+    if not asking.dry_run and asking.script is None:
+        RunFolder(place).check_new()
     wrap = Transport.parse(wishes.on).ask if wishes.on else None
     looked = preflight(subject, wishes.own_env, str(place.absolute()), wrap)
     if asking.script is not None:
@@ -277,10 +280,10 @@ def _keep_report(found: Reproduction, folder: Path) -> None:
 
 
 def _new_folder(names: Sequence[str]) -> Path:
-    """A new folder among the user's state, named by the log and the time."""
+    """A new folder among the user's state, named by the log, the time and this process."""
     from platformdirs import user_state_path
 
     stem = next((Path(name).stem for name in names if name not in ("", "-")), "launch")
     plain = _PLAIN.sub("-", stem).strip("-.")[:40] or "launch"
     state = user_state_path("sglang-forensics") / "reproduce"
-    return state / f"{plain}-{datetime.now():%Y%m%d-%H%M%S}"
+    return state / f"{plain}-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"

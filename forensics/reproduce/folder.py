@@ -26,7 +26,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forensics.findings import Model
-from forensics.reproduce.model import Reproduction, ReproductionPlan, TrialPlan, TrialResult
+from forensics.reproduce.model import AGAIN, Reproduction, ReproductionPlan, TrialPlan, TrialResult
 from forensics.reproduce.takedown import Herd
 from forensics.views.json import dumps
 
@@ -35,8 +35,6 @@ REPRODUCTION, REPORT = "reproduction.json", "report.md"
 
 _LOCK = ".lock"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?")
-_AGAIN = ("interrupted", "not-started")
-"""Outcomes that say nothing about the launch: on resuming these trials run again."""
 
 
 class FolderError(Exception):
@@ -96,11 +94,23 @@ class RunFolder:
             lock.flush()
             yield self
 
+    def check_new(self) -> None:
+        """Whether a plan could begin here, told before anybody is asked. Raises FolderError."""
+        self._check_no_plan()
+        nearest = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
+        if not nearest.is_dir():
+            raise FolderError(f"{nearest} is not a folder")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise FolderError(f"{self.path}: {nearest} cannot be written to")
+
     def begin(self, plan: ReproductionPlan) -> None:
         """Fix the plan. Raises FolderError where there is one already."""
+        self._check_no_plan()
+        self.keep_plan(plan)
+
+    def _check_no_plan(self) -> None:
         if (self.path / PLAN).exists():
             raise FolderError(f"{self.path} holds a plan already: resume it, or name a new folder")
-        self.keep_plan(plan)
 
     def keep_plan(self, plan: ReproductionPlan) -> None:
         """Write the plan, without its secrets. Raises FolderError, OSError."""
@@ -127,7 +137,7 @@ class RunFolder:
             result = TrialResult.model_validate_json(text)
         except (OSError, ValidationError, UnicodeDecodeError):
             return None
-        return None if result.outcome in _AGAIN else result
+        return None if result.outcome in AGAIN else result
 
     def trial_folder(self, trial: TrialPlan) -> Path:
         """An empty folder for a trial; what an earlier try left is put aside."""

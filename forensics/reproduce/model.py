@@ -44,6 +44,10 @@ EXIT_CODES: dict[Word, int] = {
 }
 
 
+AGAIN = ("interrupted", "not-started")
+"""Outcomes that say nothing about the launch: on resuming these trials run again."""
+
+
 class Change(Model):
     """One thing that a launch has different from the control."""
 

@@ -80,6 +80,18 @@ def test_a_plan_is_fixed_once(tmp_path: Path) -> None:
             folder.begin(plan)
 
 
+def test_a_place_for_no_plan_is_told_before_anybody_is_asked(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "new" / "run").check_new()
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FolderError, match="file is not a folder"):
+        RunFolder(tmp_path / "file" / "run").check_new()
+    with RunFolder(tmp_path / "run").held() as folder:
+        folder.begin(plan_of(planned(["x"])))
+    with pytest.raises(FolderError, match="holds a plan already"):
+        RunFolder(tmp_path / "run").check_new()
+
+
 def test_secrets_are_not_written(tmp_path: Path) -> None:
     trial = planned(["serve", "--api-key", "s3cret-1"], env={"HF_TOKEN": "t0ken-2"})
     with RunFolder(tmp_path).held() as folder:

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +26,7 @@ SERVER = '''
 import runpy, sys
 fraction = float(sys.argv[sys.argv.index("--mem-fraction-static") + 1])
 log = {failed!r} if fraction > 0.97 else {fixed!r}
-sys.argv = ["stand_in.py", log, *(["--until", "ready to roll"] if fraction <= 0.97 else [])]
+sys.argv = ["stand_in.py", log, *(["--until", "ready to roll"] if fraction <= 0.97 else ["--then", "exit-1"])]
 runpy.run_path({stand_in!r}, run_name="__main__")
 '''
 
@@ -288,7 +289,7 @@ def test_a_new_folder_is_named_by_the_log_and_stays_among_the_users_state(
     done = program(log, *launched[:-2], "--yes", "--confirm", 0)
     assert done.returncode == 0, done.stderr
     (folder,) = (home / "state").rglob("reproduction.json")
-    assert re.fullmatch(r"touch-pwned-rm--rf-\d{8}-\d{6}", folder.parent.name)
+    assert re.fullmatch(r"touch-pwned-rm--rf-\d{8}-\d{6}-\d+", folder.parent.name)
 
 
 def on_a_terminal(argv: list[str], answers: dict[str, str]) -> tuple[int, str]:
@@ -369,8 +370,14 @@ def test_a_script_is_written_in_place_of_a_run(
     subprocess.run(["sh", "-n", script], check=True)
     printed = program(FAILED, *launched, "--script", "-")
     assert printed.stdout == script.read_text()
-    ran = subprocess.run(["sh", script, "control"], capture_output=True, text=True, check=False)
-    assert "Capture cuda graph failed" in ran.stdout + ran.stderr
+    command = ["sh", script, "control"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as ran:
+        assert ran.stdout is not None
+        said = next(line for line in ran.stdout if "Capture cuda graph failed" in line)
+        os.killpg(ran.pid, signal.SIGKILL)  # it has failed, and would hang
+    assert said
 
 
 @pytest.fixture

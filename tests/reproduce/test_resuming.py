@@ -45,9 +45,9 @@ def test_a_variable_that_is_set_here_need_not_be_given() -> None:
 
 def test_what_is_missing_is_named() -> None:
     plan = plan_with(COMMAND, {"HF_TOKEN": "[redacted]"})
-    with pytest.raises(PlanError, match="again HF_TOKEN with --env, api_key with --with$"):
+    with pytest.raises(PlanError, match=r"again HF_TOKEN with --env, api_key with --with$"):
         completed(plan, (), {}, (), {})
-    with pytest.raises(PlanError, match="again api_key with --with$"):
+    with pytest.raises(PlanError, match=r"again api_key with --with$"):
         completed(plan, ("control",), {"HF_TOKEN": "t"}, (), {})
 
 

@@ -121,6 +121,34 @@ def test_the_plan_says_what_runs_and_what_changes() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_secret_is_told_from_what_cannot_be_shown() -> None:
+    secret = trial("control", "--api-key", "sk-1234567890")
+    text = drawn(show_plan, plan().model_copy(update={"trials": [secret]}))
+    assert "Secrets are neither shown nor kept; --script asks for them" in text
+    assert "Not all of it can be shown" not in text
+    odd = trial("control", "--served-model-name", "a\nb")
+    text = drawn(show_plan, plan().model_copy(update={"trials": [odd]}))
+    assert "Not all of it can be shown" in text
+    assert "Secrets" not in text
+
+
+def test_without_a_log_nothing_is_said_of_one() -> None:
+    for differences in (plan().differences, []):
+        changed = {"logs": [], "failure": None, "differences": differences}
+        text = drawn(show_plan, plan().model_copy(update=changed))
+        assert "the log" not in text
+
+
+def test_what_was_cut_short_says_how_it_goes_on() -> None:
+    cut = reproduction(word="inconclusive")
+    assert "Go on: forensics reproduce --resume 'a b'" in drawn(show_verdict, cut, "a b")
+    done = [*cut.trials, result("confirmation-1", "timed-out")]
+    over = cut.model_copy(update={"trials": done})
+    assert "Go on" not in drawn(show_verdict, over, "a b")
+    again = cut.model_copy(update={"trials": [*done[:2], result("confirmation-1", "interrupted")]})
+    assert "Go on" in drawn(show_verdict, again, "a b")
+
+
 def test_predicted_stands_beside_measured_with_the_error() -> None:
     text = drawn(show_verdict, reproduction(), "folder")
     rows = [line.split() for line in text.splitlines() if line.startswith("  fix ")]

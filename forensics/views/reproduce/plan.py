@@ -17,7 +17,8 @@ from forensics.views.reproduce.words import (
     command_of,
     expected,
     failure_words,
-    is_exact,
+    holds_secrets,
+    is_printable,
     measures,
     of_plan,
 )
@@ -104,12 +105,15 @@ def _draw_here(page: Page, plan: ReproductionPlan) -> None:
     for note in machine.notes:
         page.item("note ", note, label_style="dim", style="dim")
     if not plan.differences:
-        page.item("ok   ", "nothing differs from the log, as far as both are known")
+        said = "nothing differs from the log, as far as both are known"
+        page.item("ok   ", said if plan.logs else "nothing here stands in the launch's way")
         return
-    page.heading("Differs", "from where the log was written, the gravest first")
+    note = "from where the log was written" if plan.logs else "from what the launch asks for"
+    page.heading("Differs", f"{note}, the gravest first")
+    source = "in the log" if plan.logs else "asked for"
     column = max(len(difference.weight) for difference in plan.differences)
     for difference in plan.differences:
-        there = f"{difference.in_log} in the log, " if difference.in_log else ""
+        there = f"{difference.in_log} {source}, " if difference.in_log else ""
         here = f"{difference.here} here" if difference.here else ""
         text = f"{difference.what}: {there}{here}. {sentence(difference.because)}."
         style = WEIGHT_STYLE[difference.weight]
@@ -136,7 +140,10 @@ def _draw_commands(page: Page, plan: ReproductionPlan) -> None:
         page.paragraph(trial.name, style="bold")
         for line in command_of(trial, page.width - 4):
             page.raw(Text(f"    {line}"))
-        if not is_exact(trial):
+        if holds_secrets(trial):
+            said = "Secrets are neither shown nor kept; --script asks for them in variables."
+            page.paragraph(said, indent=4, style="dim")
+        if not is_printable(trial):
             said = "Not all of it can be shown; it runs as it is, and --script writes it so."
             page.paragraph(said, indent=4, style="dim")
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from rich.console import Console
 from rich.text import Text
 
 from forensics.reproduce.model import Reproduction
 from forensics.views.clean import one_line
 from forensics.views.reproduce.plan import MAX_WIDTH
-from forensics.views.reproduce.words import VERDICT, command_of, outcome_words, pairs, proven
+from forensics.views.reproduce.words import (
+    VERDICT,
+    command_of,
+    is_cut_short,
+    outcome_words,
+    pairs,
+    proven,
+)
 from forensics.views.terminal.page import Page
 from forensics.views.words import PHASE, duration, sentence, value
 
@@ -30,6 +39,8 @@ def show_verdict(
         _draw_command(page, reproduction)
         page.blank()
         page.paragraph(f"Kept in {folder}", indent=0, style="dim")
+        if reproduction.verdict == "inconclusive" and is_cut_short(reproduction):
+            page.paragraph(f"Go on: forensics reproduce --resume {quote(folder)}", indent=0)
     page.show()
 
 

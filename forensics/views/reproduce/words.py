@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from forensics.redact import REDACTED
 from forensics.reproduce.model import (
+    AGAIN,
     Change,
     Failure,
     Figures,
@@ -99,11 +100,14 @@ def command_of(trial: TrialPlan, width: int) -> list[str]:
     return shell_lines(trial.command, trial.env, trial.unset_env, width)
 
 
-def is_exact(trial: TrialPlan) -> bool:
-    """Whether the command is shown as it runs: nothing of it is masked or cannot be shown."""
-    words = [*trial.command, *trial.env.values()]
-    shown = " ".join(command_of(trial, 10**6))
-    return REDACTED not in shown and all(one_line(word) == word for word in words)
+def holds_secrets(trial: TrialPlan) -> bool:
+    """Whether something of the command is masked where it is shown."""
+    return REDACTED in " ".join(command_of(trial, 10**6))
+
+
+def is_printable(trial: TrialPlan) -> bool:
+    """Whether every word of the command can be shown as it is."""
+    return all(one_line(word) == word for word in (*trial.command, *trial.env.values()))
 
 
 def measures(
@@ -123,6 +127,12 @@ def measures(
 def outcome_words(result: TrialResult) -> str:
     """`passed`, `failed: graph-capture-oom`."""
     return f"{result.outcome}: {result.failure.rule}" if result.failure else result.outcome
+
+
+def is_cut_short(reproduction: Reproduction) -> bool:
+    """Whether trials are left that run when it is gone on with."""
+    done = [result.name for result in reproduction.trials if result.outcome not in AGAIN]
+    return any(trial.name not in done for trial in reproduction.plan.trials)
 
 
 def proven(reproduction: Reproduction) -> TrialPlan | None:
