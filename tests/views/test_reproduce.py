@@ -123,11 +123,11 @@ def test_the_plan_says_what_runs_and_what_changes() -> None:
 
 def test_a_secret_is_told_from_what_cannot_be_shown() -> None:
     secret = trial("control", "--api-key", "sk-1234567890")
-    text = drawn(show_plan, plan().model_copy(update={"trials": [secret]}))
+    text = " ".join(drawn(show_plan, plan().model_copy(update={"trials": [secret]})).split())
     assert "Secrets are neither shown nor kept; --script asks for them" in text
     assert "Not all of it can be shown" not in text
     odd = trial("control", "--served-model-name", "a\nb")
-    text = drawn(show_plan, plan().model_copy(update={"trials": [odd]}))
+    text = " ".join(drawn(show_plan, plan().model_copy(update={"trials": [odd]})).split())
     assert "Not all of it can be shown" in text
     assert "Secrets" not in text
 
