@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from forensics.redact import REDACTED
+from forensics.redact import REDACTED, redact
 from forensics.reproduce.model import (
     AGAIN,
     Change,
@@ -106,8 +106,8 @@ def holds_secrets(trial: TrialPlan) -> bool:
 
 
 def is_printable(trial: TrialPlan) -> bool:
-    """Whether every word of the command can be shown as it is."""
-    return all(one_line(word) == word for word in (*trial.command, *trial.env.values()))
+    """Whether every word of the command can be shown as it is, its secrets aside."""
+    return all(one_line(word) == redact(word) for word in (*trial.command, *trial.env.values()))
 
 
 def measures(
