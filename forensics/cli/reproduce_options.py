@@ -153,7 +153,10 @@ Folder = Annotated[
 Resume = Annotated[
     Path | None,
     typer.Option(
-        "--resume", metavar="DIR", help="Go on with the plan of a folder; finished trials are kept."
+        "--resume",
+        metavar="DIR",
+        help="Go on with the plan of a folder; finished trials are kept. Secrets are not: --env "
+        "and --with give them again.",
     ),
 ]
 
