@@ -43,7 +43,10 @@ def judge(run: Run, incident: Incident, settings: Settings) -> RunReport:
     findings = sorted(found, key=_importance)
     for number, finding in enumerate(findings, start=1):
         finding.id = f"r{run.number}-{number}-{finding.rule}"
-    after = new_launch(run.launch, [root] if root else findings)
+    # Where the cause has remedies of its own, an earlier sign's would be called its cure.
+    decided = root is not None and root.remedies
+    own = [f for f in findings if f is root or not (decided or f.role == "consequence")]
+    after = new_launch(run.launch, own)
     return RunReport(
         run,
         findings=findings,
