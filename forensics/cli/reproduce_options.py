@@ -155,8 +155,8 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         metavar="DIR",
-        help="Go on with the plan of a folder; finished trials are kept. Secrets are not: --env "
-        "and --with give them again.",
+        help="Go on with the plan of a folder; finished trials are kept. Its secrets are not: "
+        "--env and --with give them again.",
     ),
 ]
 

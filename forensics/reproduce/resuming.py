@@ -38,7 +38,7 @@ def completed(
     missing = [f"{n} with --env" for n in _masked_variables(rest) if n not in {**around, **env}]
     missing += [f"{name} with --with" for name in _masked_options(rest) if name not in told]
     if missing:
-        raise PlanError(f"the folder keeps no secrets; give again {', '.join(missing)}")
+        raise PlanError(f"a plan keeps no secrets; give again {', '.join(missing)}")
     return plan.model_copy(update={"trials": [_filled(t, env, told) for t in plan.trials]})
 
 
@@ -64,7 +64,7 @@ def _masked_options(trials: Sequence[TrialPlan]) -> list[str]:
             if group.field is None:
                 raise PlanError(
                     f"{trial.name} holds a secret that is no known flag's: plan it anew, since "
-                    "the folder keeps no secrets"
+                    "a plan keeps no secrets"
                 )
             found.append(group.field)
     return list(dict.fromkeys(found))

@@ -124,12 +124,20 @@ def test_the_plan_says_what_runs_and_what_changes() -> None:
 def test_a_secret_is_told_from_what_cannot_be_shown() -> None:
     secret = trial("control", "--api-key", "sk-1234567890")
     text = " ".join(drawn(show_plan, plan().model_copy(update={"trials": [secret]})).split())
-    assert "Secrets are neither shown nor kept; --script asks for them" in text
+    assert "Secrets are not shown; --script asks for them" in text
     assert "Not all of it can be shown" not in text
     odd = trial("control", "--served-model-name", "a\nb")
     text = " ".join(drawn(show_plan, plan().model_copy(update={"trials": [odd]})).split())
     assert "Not all of it can be shown" in text
     assert "Secrets" not in text
+
+
+def test_logs_that_may_hold_a_secret_are_named() -> None:
+    told = reproduction()
+    assert "may hold the secrets" not in drawn(show_verdict, told, "folder")
+    secret = told.plan.model_copy(update={"trials": [trial("fix", "--api-key", "sk-1234567890")]})
+    told = told.model_copy(update={"plan": secret})
+    assert "may hold the secrets" in drawn(show_verdict, told, "folder")
 
 
 def test_without_a_log_nothing_is_said_of_one() -> None:

@@ -141,7 +141,7 @@ def _draw_commands(page: Page, plan: ReproductionPlan) -> None:
         for line in command_of(trial, page.width - 4):
             page.raw(Text(f"    {line}"))
         if holds_secrets(trial):
-            said = "Secrets are neither shown nor kept; --script asks for them in variables."
+            said = "Secrets are not shown; --script asks for them in variables."
             page.paragraph(said, indent=4, style="dim")
         if not is_printable(trial):
             said = "Not all of it can be shown; it runs as it is, and --script writes it so."

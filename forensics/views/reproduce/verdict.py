@@ -13,6 +13,7 @@ from forensics.views.reproduce.plan import MAX_WIDTH
 from forensics.views.reproduce.words import (
     VERDICT,
     command_of,
+    holds_secrets,
     is_cut_short,
     outcome_words,
     pairs,
@@ -39,6 +40,8 @@ def show_verdict(
         _draw_command(page, reproduction)
         page.blank()
         page.paragraph(f"Kept in {folder}", indent=0, style="dim")
+        if any(map(holds_secrets, reproduction.plan.trials)):
+            page.paragraph("Its logs are as SGLang wrote them, and may hold the secrets.", 0)
         if reproduction.verdict == "inconclusive" and is_cut_short(reproduction):
             page.paragraph(f"Go on: forensics reproduce --resume {quote(folder)}", indent=0)
     page.show()
