@@ -104,6 +104,7 @@ class IncidentBuilder:
             run.readies.setdefault(event.source, event)
         run.failures = find_failures(run)
         run.serving = self._rows.of(group)
+        _set_served(run)
         _set_memory(run, [source.path for source in self.sources])
         run.outcome, run.phase = outcome_of(run)
         return run
@@ -133,6 +134,19 @@ def _set_end(run: Run, parts: list[Kept]) -> None:
         return
     said = (event.time for kept in parts for event in kept.last_by_rank.values())
     run.ended_at = max([run.ended_at, *(at for at in said if at and at.year != NO_DATE)])
+
+
+def _set_served(run: Run) -> None:
+    """Routine lines are rows alone: the first and the last of them may be those of the run."""
+    if run.serving is None:
+        return
+    times = run.serving["time"].drop_nulls()
+    first, last = times.min(), times.max()
+    if not isinstance(first, datetime) or not isinstance(last, datetime) or last.year == NO_DATE:
+        return
+    # Rows have the time at which their span begins: a start that is known is more exact.
+    run.started_at = run.started_at or first
+    run.ended_at = max(run.ended_at or last, last)
 
 
 def _set_times(run: Run) -> None:

@@ -42,8 +42,27 @@ def find_failures(run: Run) -> list[Failure]:
     return [failure for failure in found if not _survived(run, failure)] if found else []
 
 
+_OF_A_START = (
+    "server_args_dump",
+    "launch_command",
+    "dist_init_begin",
+    "load_weight_begin",
+    "load_weight_end",
+    "memory_pool_end",
+    "capture_begin",
+    "ready",
+)
+
+
+def joined_late(run: Run) -> bool:
+    """Whether the log begins in the middle: a server serves in it, and nothing shows its start."""
+    return run.counts["decode_batch"] > 0 and not any(run.counts[kind] for kind in _OF_A_START)
+
+
 def served_before(run: Run, event: Event) -> bool:
     """Whether the server that an event belongs to was ready by then."""
+    if joined_late(run):
+        return True
     own = run.readies.get(event.source)
     if own is not None:
         return event.line > own.line

@@ -63,7 +63,8 @@ def span_of(key: Key, kept: Kept) -> Span:
 def matched(spans: Mapping[Key, Span]) -> list[list[Key]]:
     """The runs of all sources in groups: each group is one launch."""
     groups: list[list[Key]] = []
-    for key in sorted(spans, key=lambda key: _order(key, spans[key])):
+    begins = _begins(spans)
+    for key in sorted(spans, key=lambda key: (begins[key], key[1], key[0])):
         home = next((group for group in groups if _belongs(key, group, spans)), None)
         if home is None:
             groups.append([key])
@@ -72,8 +73,19 @@ def matched(spans: Mapping[Key, Span]) -> list[list[Key]]:
     return groups
 
 
-def _order(key: Key, span: Span) -> tuple[int, datetime, int]:
-    return (key[1] if span.begin is None else 0, span.begin or datetime.max, key[0])
+def _begins(spans: Mapping[Key, Span]) -> dict[Key, datetime]:
+    """When each run began; one without times stands where it does in its source."""
+    begins: dict[Key, datetime] = {}
+    next_of: dict[int, datetime] = {}
+    for key in sorted(spans, reverse=True):
+        begin = spans[key].begin or next_of.get(key[0])
+        if begin is not None:
+            begins[key] = next_of[key[0]] = begin
+    last_of: dict[int, datetime] = {}
+    for key in sorted(spans):
+        begins.setdefault(key, last_of.get(key[0], datetime.max))
+        last_of[key[0]] = begins[key]
+    return begins
 
 
 def _belongs(key: Key, group: list[Key], spans: Mapping[Key, Span]) -> bool:

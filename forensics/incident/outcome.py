@@ -6,7 +6,7 @@ What the rules find can say more (a hang, a degradation); they do so on top of t
 from __future__ import annotations
 
 from forensics.events import PHASES, Event
-from forensics.incident.failures import is_interrupt
+from forensics.incident.failures import is_interrupt, joined_late
 from forensics.incident.model import Failure, Run
 
 CRASHES = frozenset(
@@ -72,11 +72,15 @@ def outcome_of(run: Run) -> tuple[str, str]:
     fatal = [f for f in run.failures if lines is None or id(f.event) in lines]
     if crash is not None or _ended_by(run, fatal):
         first = next((f for f in fatal if f.rank is not None), fatal[0] if fatal else None)
-        return "failed", first.phase if first else (crash.phase if crash else _reached(run))
+        if first is None and crash is not None and not joined_late(run):
+            return "failed", crash.phase
+        return "failed", first.phase if first else _reached(run)
     if stop is not None and run.ready is not None:
         return "stopped", "shutdown"
     if run.ready is not None:
         return ("serving" if run.counts["decode_batch"] else "ready"), "serving"
+    if joined_late(run):
+        return ("serving" if stop is None else "stopped"), "serving"
     asked = stop is not None or any(
         e.kind == "shell_signal_line" and e.string("shell_signal") in _ASKED for e in run.events
     )
@@ -105,4 +109,6 @@ def _ended_by(run: Run, fatal: list[Failure]) -> bool:
 def _reached(run: Run) -> str:
     """The furthest phase of any rank, or of the main process."""
     seen = {facts.phase for facts in run.ranks.values()} | {e.phase for e in run.events}
+    if joined_late(run):
+        seen.add("serving")
     return max(seen, key=PHASES.index, default="init")

@@ -116,6 +116,8 @@ class RunTracker:
         phase = PHASE_OF.get(event.kind)
         if event.rank is not None:
             self.phases.setdefault(event.rank, None)
+        if event.kind == "decode_batch" and self._joined_late():
+            self._main = "serving"
         if phase is None:
             return
         if event.kind in _EVERYONE:
@@ -129,6 +131,10 @@ class RunTracker:
                 self._main = phase
         elif self._main not in _AFTER:
             self._main = phase
+
+    def _joined_late(self) -> bool:
+        """Whether nothing of a start was seen: the log begins in the middle."""
+        return self._main == "init" and not self._dumped_by and not any(self.phases.values())
 
 
 def _sets_up(event: Event) -> bool:
