@@ -83,7 +83,7 @@ def probe(
     model's shape. Needs PyTorch, a GPU that nothing else uses, and the model's config.json.
     Exit code: 0 captured, 1 out of memory.
     """
-    from forensics.cli.model_config import read_config
+    from forensics.cli.model_config import config_of
     from forensics.memory.model_shape import ShapeError
     from forensics.probe.geometry import Asked
     from forensics.probe.model import ProbeError
@@ -107,7 +107,7 @@ def probe(
     try:
         found = _launch(log, run)
         model = found.launch.get("model_path") if found else None
-        config = read_config(settings["model_config"], model)
+        config = config_of(settings["model_config"], model)
         report = _probed(found, config, asked, device, dry_run)
     except (ProbeError, ShapeError) as error:
         error_line(str(error))

@@ -132,7 +132,7 @@ def _subject(asking: Asking, launch: Path | None, run: int | None) -> Subject:
 
 def _scaling(asking: Asking, wishes: Wishes, looked: Preflight, place: Path) -> Scaling:
     """How the launch is scaled down to this machine. Raises PlanError, ShapeError."""
-    from forensics.cli.model_config import read_config
+    from forensics.cli.model_config import config_of
     from forensics.reproduce.scale import Here
     from forensics.reproduce.scale_plan import scaling_of
 
@@ -140,7 +140,7 @@ def _scaling(asking: Asking, wishes: Wishes, looked: Preflight, place: Path) -> 
     if clash := next((name for name, value in others if value is not None), None):
         raise PlanError(f"--scale does not go with {clash}")
     subject, gpus = looked.subject, looked.found.machine.gpus
-    config = read_config(asking.settings["model_config"], subject.launch.get("model_path"))
+    config = config_of(asking.settings["model_config"], subject.launch.get("model_path"))
     free = min((gpu.free_gib for gpu in gpus), default=0.0)
     folder = place.absolute().with_name(f"{place.name}-model")
     here = Here(len(gpus), free)

@@ -5,12 +5,11 @@ Facts: memory model, sections 5 to 7. All sizes GiB, of the rank that has least.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from forensics.incident import Run
 from forensics.memory import PREFILL_KINDS, Ledger, Requests, Situation
+from forensics.memory.model_config import config_beside
 from forensics.memory.model_shape import ModelShape, ShapeError
 from forensics.reproduce.model import Figures
 
@@ -91,12 +90,9 @@ def context_len(run: Run) -> int | None:
 
 
 def _configured_context(model_path: object) -> int | None:
-    if not isinstance(model_path, str) or not model_path.startswith("/"):
-        return None
     try:
-        text = (Path(model_path) / "config.json").read_text(encoding="utf-8")
-        return ModelShape.of_config(json.loads(text)).context_len
-    except (OSError, ValueError, RecursionError, AttributeError, ShapeError):
+        return ModelShape.of_config(config_beside(model_path)).context_len
+    except ShapeError:
         return None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 from forensics.events import Event, Raised
 from forensics.findings import Evidence, Finding, KnownAt, Place, Remedy, Role, Severity
 from forensics.incident import Failure, Incident, Run
+from forensics.memory.model_config import config_beside, read_config
+from forensics.memory.model_shape import ShapeError
 from forensics.redact import redact
 from forensics.rules.thresholds import Threshold
 from forensics.timeline.clock import NO_DATE
@@ -109,17 +111,13 @@ class Case:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The model's `config.json`: from the user, or from the logged path if it exists here."""
-        candidates = [self.config_path] if self.config_path else []
-        if isinstance(model := self.run.launch.get("model_path"), str) and model.startswith("/"):
-            candidates.append(Path(model) / "config.json")
-        for path in candidates:
-            try:
-                found = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            if isinstance(found, dict):
-                return {**found, **(found.get("text_config") or {})}
-        return {}
+        found: dict[str, Any] = {}
+        if self.config_path is not None:
+            with suppress(OSError, ShapeError):
+                found = read_config(self.config_path)
+        found = found or config_beside(self.run.launch.get("model_path"))
+        inner = found.get("text_config")
+        return {**found, **inner} if isinstance(inner, dict) else found
 
     def before(self, event: Event) -> Iterable[Event]:
         """Events of the run up to and without this one, in reading order."""

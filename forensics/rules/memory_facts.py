@@ -31,14 +31,14 @@ def whole(value: object) -> int | None:
 def model_names(case: Case) -> tuple[str | None, ...]:
     """Class, type and path of the model: names from which its kind is read."""
     end = case.run.first("load_weight_end")
-    path = case.run.launch.get("model_path")
-    architectures = case.config.get("architectures") or [None]
-    return (
+    classes = case.config.get("architectures")
+    named = (
         end.string("model_class") if end else None,
-        path if isinstance(path, str) else None,
+        case.run.launch.get("model_path"),
         case.config.get("model_type"),
-        architectures[0],
+        classes[0] if isinstance(classes, list) and classes else None,
     )
+    return tuple(name if isinstance(name, str) else None for name in named)
 
 
 def fraction_of(run: Run) -> float | None:
