@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-_PROC = Path("/proc")
+from forensics.live.proc_table import DEAD, PROC, entry_of, everyone, pids
+
 _STOPPED = frozenset("Tt")
-_DEAD = frozenset("ZX")
 _CHECK_EVERY_S = 2.0
 _SCAN_EVERY_S = 10.0
 
@@ -102,32 +102,31 @@ class WriterVigil:
 
     def _alive(self) -> list[Process]:
         found = [process for pid in self._writers if (process := process_of(pid))]
-        return [process for process in found if process.state not in _DEAD]
+        return [process for process in found if process.state not in DEAD]
 
 
 def members(group: int) -> list[Process]:
     """The living processes of a process group."""
-    found = []
-    for pid in _pids():
-        fields = _stat(pid)
-        if fields and fields[2] == str(group) and fields[1] not in _DEAD:
-            found.append(Process(pid, fields[0], fields[1]))
-    return found
+    return [
+        Process(entry.pid, entry.name, entry.state)
+        for entry in everyone().values()
+        if entry.group == group and entry.state not in DEAD
+    ]
 
 
 def process_of(pid: int) -> Process | None:
     """A process by its number, None if there is none."""
-    fields = _stat(pid)
-    return Process(pid, fields[0], fields[1]) if fields else None
+    entry = entry_of(pid)
+    return Process(pid, entry.name, entry.state) if entry else None
 
 
 def writers(files: frozenset[tuple[int, int]]) -> set[int]:
     """The processes that have one of these files (device, inode) open for writing."""
-    return {pid for pid in _pids() if pid != os.getpid() and _writes(pid, files)}
+    return {pid for pid in pids() if pid != os.getpid() and _writes(pid, files)}
 
 
 def _writes(pid: int, files: frozenset[tuple[int, int]]) -> bool:
-    folder = f"{_PROC}/{pid}/fd"
+    folder = f"{PROC}/{pid}/fd"
     try:
         names = os.listdir(folder)
     except OSError:
@@ -137,28 +136,10 @@ def _writes(pid: int, files: frozenset[tuple[int, int]]) -> bool:
             status = os.stat(f"{folder}/{name}")
             if (status.st_dev, status.st_ino) not in files:
                 continue
-            info = Path(f"{_PROC}/{pid}/fdinfo/{name}").read_text()
+            info = Path(f"{PROC}/{pid}/fdinfo/{name}").read_text()
             flags = next(line for line in info.splitlines() if line.startswith("flags:"))
             if int(flags.split()[1], 8) & (os.O_WRONLY | os.O_RDWR):
                 return True
         except (OSError, ValueError, StopIteration):
             continue
     return False
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
-    except OSError:
-        return []
-
-
-def _stat(pid: int) -> tuple[str, str, str] | None:
-    """Name, state and process group."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return None
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    fields = rest.split()
-    return (name, fields[0], fields[2]) if len(fields) > 2 else None

@@ -14,28 +14,16 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+
+from forensics.live.proc_table import DEAD, PROC, Entry, entry_of, everyone
 
 MARK = "FORENSICS_TRIAL"
 """Variable that all processes of a trial inherit; its value is the trial's own."""
 
 _VALUE = re.compile(r"[0-9a-f]{32}")
-_PROC = Path("/proc")
 _TICK_S = 0.05
 _LAST_S = 10.0
 """How long killed processes may take to be gone: a driver gives back memory first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    """What the kernel says of a process; `born` tells it from a later one of the same number."""
-
-    state: str
-    parent: int
-    group: int
-    session: int
-    born: int
 
 
 class Herd:
@@ -50,14 +38,14 @@ class Herd:
 
     def look(self, *, marks: bool = True) -> list[int]:
         """The living processes; `marks` reads environments too, which costs more."""
-        everyone = _everyone()
-        ours = {pid for pid, born in self._seen.items() if _born(everyone, pid) == born}
-        for pid, stat in everyone.items():
-            if self.root in (stat.group, stat.session) or (marks and self._is_marked(pid)):
+        table = everyone()
+        ours = {pid for pid, born in self._seen.items() if _born(table, pid) == born}
+        for pid, entry in table.items():
+            if self.root in (entry.group, entry.session) or (marks and self._is_marked(pid)):
                 ours.add(pid)
         children: dict[int, list[int]] = {}
-        for pid, stat in everyone.items():
-            children.setdefault(stat.parent, []).append(pid)
+        for pid, entry in table.items():
+            children.setdefault(entry.parent, []).append(pid)
         waiting = list(ours)
         while waiting:
             for child in children.get(waiting.pop(), ()):
@@ -65,8 +53,8 @@ class Herd:
                     ours.add(child)
                     waiting.append(child)
         ours.discard(os.getpid())
-        self._seen = {pid: everyone[pid].born for pid in ours}
-        return [pid for pid in sorted(ours) if everyone[pid].state not in "ZX"]
+        self._seen = {pid: table[pid].born for pid in ours}
+        return [pid for pid in sorted(ours) if table[pid].state not in DEAD]
 
     def end(self, grace_s: float, hurry: Callable[[], bool] = lambda: False) -> bool:
         """Ask all to end, then make them; whether none is left. `hurry` cuts the grace short."""
@@ -85,40 +73,21 @@ class Herd:
 
     def _is_marked(self, pid: int) -> bool:
         try:
-            return self._sign in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            return self._sign in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
         except OSError:
             return False
 
     def _signal(self, pids: list[int], number: int) -> None:
-        if not _PROC.is_dir() and self.root is not None:
+        if not PROC.is_dir() and self.root is not None:
             with contextlib.suppress(OSError):
                 os.killpg(self.root, number)
         for pid in pids:
-            stat = _stat(pid)
-            if stat is not None and stat.born == self._seen.get(pid):
+            entry = entry_of(pid)
+            if entry is not None and entry.born == self._seen.get(pid):
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
 
 
-def _born(everyone: dict[int, _Stat], pid: int) -> int | None:
-    stat = everyone.get(pid)
-    return stat.born if stat else None
-
-
-def _everyone() -> dict[int, _Stat]:
-    try:
-        pids = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
-    except OSError:
-        return {}
-    return {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
-
-
-def _stat(pid: int) -> _Stat | None:
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # a name may hold blanks and brackets
-    if len(fields) < 20:
-        return None
-    return _Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+def _born(table: dict[int, Entry], pid: int) -> int | None:
+    entry = table.get(pid)
+    return entry.born if entry else None
