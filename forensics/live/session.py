@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -61,6 +62,15 @@ class Session:
     def lines(self, source: int) -> int:
         """The whole lines of a source so far."""
         return self.sources[source].lines
+
+    def nothing_read(self) -> str:
+        """Why nothing at all was read, as the end of a sentence; empty if something was."""
+        if any(source.facts.bytes for source in self.sources):
+            return ""
+        missing = [source.facts.path for source in self.sources]
+        missing = [path for path in missing if path != "-" and not os.path.exists(path)]
+        why = f"there is no {missing[0]} yet" if missing else "nothing was written"
+        return f": {why}"
 
     @property
     def is_log(self) -> bool:

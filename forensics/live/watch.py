@@ -199,10 +199,12 @@ class Watch:
     def _overdue(self, waited_s: float) -> str | None:
         """Why the waiting has been too long, None if it has not."""
         goal = self._goal
-        if goal.timeout_s is not None and waited_s >= goal.timeout_s:
-            return f"not {goal.until} after {goal.timeout_s:g} s"
-        limit = None if self.serving else goal.start_timeout_s
-        return f"not ready after {limit:g} s" if limit is not None and waited_s >= limit else None
+        until, limit = goal.until, goal.timeout_s
+        if limit is None or waited_s < limit:
+            until, limit = "ready", None if self.serving else goal.start_timeout_s
+        if limit is None or waited_s < limit:
+            return None
+        return f"not {until} after {limit:g} s{self._session.nothing_read()}"
 
     def _alarm(self, now: float) -> Finding | None:
         """The finding that ends the waiting, once the other ranks had time to say the same."""

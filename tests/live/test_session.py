@@ -107,3 +107,13 @@ def test_findings_of_two_files_are_those_of_analyze(tmp_path: Path) -> None:
     for index in (0, 1):
         session.feed(index, paths[index].read_bytes())
     assert said(session.snapshot()) == said(pipeline.analyze([str(path) for path in paths]))
+
+
+def test_why_nothing_was_read_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    session = Session([str(log)])
+    assert session.nothing_read() == f": there is no {log} yet"
+    log.touch()
+    assert session.nothing_read() == ": nothing was written"
+    session.feed(0, b"[2026-03-01 10:00:00 TP0] Load weight begin. avail mem=78.50 GB\n")
+    assert session.nothing_read() == ""
